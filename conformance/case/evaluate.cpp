@@ -1,0 +1,164 @@
+// Evaluating cases and programs (case format: Results, Programs).
+#include "evaluate.h"
+
+#include "judge.h"
+#include "run_op.h"
+#include "tensor_text.h"
+
+#include <fmt/format.h>
+
+#include <new>
+
+namespace quire::conformance {
+
+using nlohmann::json;
+
+namespace {
+
+std::string dump(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+// What a case says beside its op's fields.
+struct Envelope {
+  json fields;
+  std::optional<json> id, expect, tolerance;
+};
+
+std::optional<json> take(json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end()) return std::nullopt;
+  std::optional<json> value(std::move(*found));
+  object.erase(found);
+  return value;
+}
+
+void require_version(json& object, const char* key) {
+  if (const auto version = take(object, key); version && *version != 1) reject(key, dump(*version), "1");
+}
+
+class Evaluation {
+ public:
+  explicit Evaluation(const EvaluateOptions& options) : options_(options) {}
+
+  Evaluated run(const json& test_case) {
+    if (!test_case.is_object()) return failed(std::nullopt, Error(ErrorCode::invalid_argument, "case", fmt::format("case: {}; allowed: an object", kind_of(test_case))));
+    Envelope envelope{test_case, {}, {}, {}};
+    envelope.id = take(envelope.fields, "id");
+    const bool is_program = envelope.fields.contains("steps");
+    try {
+      require_version(envelope.fields, "format");
+      require_version(envelope.fields, "semantics");
+      envelope.expect = take(envelope.fields, "expect");
+      envelope.tolerance = take(envelope.fields, "tolerance");
+      return is_program ? run_program(envelope) : run_call(envelope, nullptr);
+    } catch (const Error& error) {
+      return failed(envelope.id, error);
+    }
+  }
+
+ private:
+  Evaluated failed(const std::optional<json>& id, const Error& error) {
+    Outcome outcome;
+    outcome.error = error;
+    return {text_of(outcome, id, {}, std::nullopt), false};
+  }
+
+  Evaluated run_program(Envelope& program) {
+    const json steps = *take(program.fields, "steps");
+    if (!program.fields.empty()) reject(program.fields.begin().key(), "an unknown key", "format, semantics, id, steps, expect and tolerance");
+    if (!steps.is_array()) reject("steps", std::string(kind_of(steps)), "a list of steps");
+    if (program.expect && (!program.expect->is_array() || program.expect->size() != steps.size())) {
+      reject("expect", "no list of as many results as steps", "one result for each step");
+    }
+    Evaluated all{"[", true};
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      Evaluated one;
+      Envelope step{steps[i], {}, {}, program.tolerance};
+      step.id = program.id;
+      try {
+        if (!step.fields.is_object()) reject("steps", std::string(kind_of(step.fields)), "objects");
+        if (step.fields.contains("id")) step.id = take(step.fields, "id");
+        if (const auto own = take(step.fields, "tolerance")) step.tolerance = own;
+        step.expect = take(step.fields, "expect");
+        if (!step.expect && program.expect) step.expect = (*program.expect)[i];
+        for (const char* later : {"capture", "launch", "stream", "record", "wait", "to"}) {
+          if (step.fields.contains(later)) {
+            throw Error(ErrorCode::unsupported, later, fmt::format("{}: captured steps, streams and devices are not run here; allowed: ops with \"as\" and refs", later));
+          }
+        }
+        const auto as = take(step.fields, "as");
+        if (as && !as->is_string()) reject("as", std::string(kind_of(*as)), "a name");
+        const std::string name = as ? as->get<std::string>() : std::string();
+        one = run_call(step, as ? &name : nullptr);
+      } catch (const Error& error) {
+        one = failed(step.id, error);
+      }
+      all.text += (i == 0 ? "" : ",") + one.text;
+      all.ok &= one.ok;
+    }
+    all.text += "]";
+    return all;
+  }
+
+  // One op. `as` names its tensors for later steps.
+  Evaluated run_call(const Envelope& call, const std::string* as) {
+    Memory memory;
+    Outcome outcome;
+    const Surroundings surroundings{options_.folder, &steps_};
+    Fields fields(call.fields, memory, surroundings);
+    try {
+      outcome.outputs = run_op(fields.text("op"), fields, options_.on);
+    } catch (const Error& error) {
+      outcome.error = error;
+    } catch (const std::bad_alloc&) {
+      outcome.error = Error(ErrorCode::unavailable, "", "no memory for this case");
+    }
+    if (as != nullptr && !outcome.error) {
+      NamedTensors& named = steps_[*as];
+      named.clear();
+      for (const Output& output : outcome.outputs) {
+        if (const Tensor* tensor = std::get_if<Tensor>(&output.value)) named.emplace(output.name, *tensor);
+      }
+      named.insert(fields.tensors().begin(), fields.tensors().end());
+    }
+    const std::vector<std::string> changed = memory.changed(outcome.error.has_value());
+    std::optional<std::string> mismatch;
+    if (call.expect) mismatch = difference(outcome, *call.expect, call.tolerance ? &*call.tolerance : nullptr);
+    // A case that expects an error and gets it is as it should be.
+    const bool ok = changed.empty() && (mismatch ? mismatch->empty() : !outcome.error);
+    return {text_of(outcome, call.id, changed, mismatch), ok};
+  }
+
+  std::string text_of(const Outcome& outcome, const std::optional<json>& id, const std::vector<std::string>& changed,
+                      const std::optional<std::string>& mismatch) const {
+    std::string text = "{";
+    if (id) text += "\"id\":" + dump(*id) + ",";
+    if (outcome.error) {
+      text += fmt::format("\"status\":\"error\",\"code\":\"{}\",\"argument\":{},\"message\":{}", name(outcome.error->code()), dump(outcome.error->argument()),
+                          dump(std::string(outcome.error->what())));
+    } else {
+      text += "\"status\":\"ok\"";
+      for (const Output& output : outcome.outputs) {
+        text += ",\"" + output.name + "\":";
+        if (const json* value = std::get_if<json>(&output.value)) {
+          text += dump(*value);
+        } else if (options_.divert) {
+          text += dump(options_.divert(output.name, std::get<Tensor>(output.value)));
+        } else {
+          append_tensor(text, std::get<Tensor>(output.value));
+        }
+      }
+    }
+    text += ",\"intact\":" + (changed.empty() ? std::string("true") : dump(changed));
+    if (mismatch) text += mismatch->empty() ? ",\"verdict\":\"pass\"" : ",\"verdict\":\"fail\",\"difference\":" + dump(*mismatch);
+    return text + "}";
+  }
+
+  const EvaluateOptions& options_;
+  std::map<std::string, NamedTensors, std::less<>> steps_;
+};
+
+}  // namespace
+
+Evaluated evaluate(const json& test_case, const EvaluateOptions& options) { return Evaluation(options).run(test_case); }
+
+}  // namespace quire::conformance

@@ -1,0 +1,62 @@
+// The registry: which backends there are, what they can do, and which one is used.
+#pragma once
+
+#include <quire/dtype.h>
+#include <quire/error.h>
+
+#include <string>
+#include <vector>
+
+namespace quire {
+
+/// A loaded backend; a thin, readable face of its table. Lives as long as the process.
+class Backend {
+ public:
+  Backend(const quire_backend_table* table, std::string path);
+
+  std::string_view name() const { return info_.name; }
+  std::string_view version() const { return info_.version; }
+  std::string_view description() const { return info_.description; }
+  const quire_backend_info& info() const { return info_; }
+  const quire_backend_table& table() const { return *table_; }
+  /// The plugin's file, or "(built in)".
+  const std::string& path() const { return path_; }
+  std::vector<quire_device_info> devices() const;
+  quire_contract contract(quire_op op, DType input, DType state) const;
+  /// Empty when the backend runs exactly this call, else the reason why it does not.
+  std::string unsupported_reason(quire_op op, const void* args) const;
+  /// Asks `supports`, hands in the workspace and runs. Raises the backend's error.
+  void run(quire_stream* stream, quire_op op, const void* args) const;
+
+ private:
+  void check(quire_status status, std::string_view what) const;
+  const quire_backend_table* table_;
+  std::string path_;
+  quire_backend_info info_{};
+};
+
+/// One line of `quire backends`: a backend that can be used, or one that can't with the reason.
+struct BackendStatus {
+  std::string name;
+  bool available = false;
+  std::string reason;                ///< empty when available
+  std::string path;
+  const Backend* backend = nullptr;  ///< null when unavailable
+};
+
+/// Every backend that was found, the built-in ones first.
+const std::vector<BackendStatus>& backends();
+/// The backend of that name. Raises invalid_argument (`backend`) with the known names, or unavailable with the reason.
+const Backend& backend(std::string_view name);
+/// QUIRE_BACKEND where it is set, else the available backend of highest rank.
+const Backend& default_backend();
+
+/// "extend", "attend", ... by the ABI's number.
+std::string_view op_name(quire_op op);
+
+namespace detail {
+/// The backends linked into the library; the `quire` target defines it, so that core names none.
+std::vector<quire_backend_query_fn> built_in_backends();
+}  // namespace detail
+
+}  // namespace quire

@@ -1,0 +1,134 @@
+// The registry: asks each backend for its table and keeps the answer, good or bad.
+#include <quire/registry.h>
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdlib>
+
+namespace quire {
+
+namespace {
+
+constexpr std::array<std::string_view, QUIRE_OP_COUNT> op_names = {"positions",  "mask",       "advance",    "extend",            "attend",
+                                                                   "gdn_prefill", "gdn_decode", "gdn_verify", "gdn_prefill_slots", "gdn_decode_slots"};
+
+ErrorCode code_of(quire_status status) {
+  return status >= QUIRE_INVALID_ARGUMENT && status <= QUIRE_INTERNAL ? static_cast<ErrorCode>(status) : ErrorCode::internal;
+}
+
+BackendStatus status_of(quire_backend_query_fn query, std::string path) {
+  const quire_host host{sizeof host, QUIRE_ABI_VERSION, "0.1.0"};
+  BackendStatus status;
+  status.path = path;
+  const char* reason = nullptr;
+  const quire_backend_table* table = query(&host, QUIRE_ABI_VERSION, QUIRE_ABI_VERSION, &reason);
+  if (table == nullptr) {
+    status.name = path;
+    status.reason = reason != nullptr ? reason : "it gives no reason";
+    return status;
+  }
+  try {
+    auto backend = std::make_unique<Backend>(table, std::move(path));
+    status.name = backend->name();
+    if (table->semantics_version != QUIRE_SEMANTICS_VERSION) {
+      status.reason = fmt::format("it computes version {} of the laws; this library has version {}", table->semantics_version, QUIRE_SEMANTICS_VERSION);
+      return status;
+    }
+    if (backend->devices().empty()) {
+      status.reason = "no device";
+      return status;
+    }
+    status.available = true;
+    status.backend = backend.release();  // lives as long as the process
+  } catch (const Error& error) {
+    if (status.name.empty()) status.name = status.path;
+    status.reason = error.what();
+  }
+  return status;
+}
+
+}  // namespace
+
+std::string_view op_name(quire_op op) {
+  return op >= 0 && op < QUIRE_OP_COUNT ? op_names[static_cast<std::size_t>(op)] : std::string_view("unknown op");
+}
+
+Backend::Backend(const quire_backend_table* table, std::string path) : table_(table), path_(std::move(path)) {
+  info_.struct_size = sizeof info_;
+  check(table_->describe(&info_), "describe");
+}
+
+void Backend::check(quire_status status, std::string_view what) const {
+  if (status == QUIRE_OK) return;
+  const char* message = table_->last_error();
+  throw Error(code_of(status), std::string(what), message != nullptr ? message : fmt::format("{} failed", what));
+}
+
+std::vector<quire_device_info> Backend::devices() const {
+  std::int32_t count = 0;
+  check(table_->device_count(&count), "device_count");
+  std::vector<quire_device_info> devices(static_cast<std::size_t>(count > 0 ? count : 0));
+  for (std::int32_t i = 0; i < count; ++i) {
+    devices[static_cast<std::size_t>(i)].struct_size = sizeof(quire_device_info);
+    check(table_->device_info(i, &devices[static_cast<std::size_t>(i)]), "device_info");
+  }
+  return devices;
+}
+
+quire_contract Backend::contract(quire_op op, DType input, DType state) const {
+  quire_contract contract{};
+  contract.struct_size = sizeof contract;
+  check(table_->contract(op, static_cast<quire_dtype>(input), static_cast<quire_dtype>(state), &contract), "contract");
+  return contract;
+}
+
+std::string Backend::unsupported_reason(quire_op op, const void* args) const {
+  const quire_status status = table_->supports(op, args);
+  if (status == QUIRE_OK) return {};
+  if (status != QUIRE_UNSUPPORTED) check(status, op_name(op));
+  const char* reason = table_->last_error();
+  return reason != nullptr && *reason != '\0' ? reason : "it gives no reason";
+}
+
+void Backend::run(quire_stream* stream, quire_op op, const void* args) const {
+  if (const std::string reason = unsupported_reason(op, args); !reason.empty()) {
+    throw Error(ErrorCode::unsupported, std::string(op_name(op)), fmt::format("{}: unsupported by backend {}: {}", op_name(op), name(), reason));
+  }
+  check(table_->run(stream, op, args, nullptr, 0), op_name(op));
+}
+
+const std::vector<BackendStatus>& backends() {
+  static const std::vector<BackendStatus> found = [] {
+    std::vector<BackendStatus> all;
+    for (const quire_backend_query_fn query : detail::built_in_backends()) all.push_back(status_of(query, "(built in)"));
+    return all;
+  }();
+  return found;
+}
+
+const Backend& backend(std::string_view name) {
+  std::string known;
+  for (const BackendStatus& status : backends()) {
+    if (status.name == name) {
+      if (status.available) return *status.backend;
+      throw Error(ErrorCode::unavailable, "backend", fmt::format("backend: {} is unavailable: {}", name, status.reason));
+    }
+    known += (known.empty() ? "" : ", ") + status.name;
+  }
+  reject("backend", fmt::format("\"{}\"", name), known);
+}
+
+const Backend& default_backend() {
+  if (const char* chosen = std::getenv("QUIRE_BACKEND"); chosen != nullptr && *chosen != '\0') return backend(chosen);
+  const Backend* best = nullptr;
+  for (const BackendStatus& status : backends()) {
+    if (status.available && status.backend->info().rank >= 0 && (best == nullptr || status.backend->info().rank > best->info().rank)) {
+      best = status.backend;
+    }
+  }
+  if (best == nullptr) throw Error(ErrorCode::unavailable, "backend", "backend: none is available (quire backends tells why)");
+  return *best;
+}
+
+}  // namespace quire

@@ -1,0 +1,10 @@
+# The library quire: core with the reference registered as a built-in backend.
+add_library(quire SHARED reference/src/built_in.cpp)
+add_library(quire::quire ALIAS quire)
+set_target_properties(quire PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+target_link_libraries(quire PRIVATE quire_options quire_core quire_reference Threads::Threads)
+if(TBB_FOUND)
+  target_link_libraries(quire PRIVATE TBB::tbb)
+endif()
+target_include_directories(quire PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/core/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_compile_features(quire PUBLIC cxx_std_20)

@@ -1,0 +1,113 @@
+// quire backends: which backends there are and what each can do.
+#include "commands.h"
+
+#include <quire/registry.h>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <memory>
+
+namespace quire::tools {
+
+namespace {
+
+using nlohmann::json;
+
+std::vector<std::string> dtype_names(std::uint64_t bits) {
+  std::vector<std::string> names;
+  for (std::int32_t d = 0; d < QUIRE_DTYPE_COUNT; ++d) {
+    if ((bits >> d & 1U) != 0) names.emplace_back(name(static_cast<DType>(d)));
+  }
+  return names;
+}
+
+std::vector<std::string> build_names(std::uint32_t bits) {
+  std::vector<std::string> names;
+  const std::pair<std::uint32_t, const char*> known[] = {
+      {QUIRE_BUILD_DEBUG, "debug"}, {QUIRE_BUILD_ASAN, "asan"}, {QUIRE_BUILD_UBSAN, "ubsan"}, {QUIRE_BUILD_TSAN, "tsan"}};
+  for (const auto& [bit, text] : known) {
+    if ((bits & bit) != 0) names.emplace_back(text);
+  }
+  return names;
+}
+
+// The ops whose arithmetic a contract describes; the others are exact everywhere.
+constexpr quire_op rounding_ops[] = {QUIRE_OP_ATTEND, QUIRE_OP_GDN_PREFILL, QUIRE_OP_GDN_DECODE, QUIRE_OP_GDN_VERIFY};
+
+json contract_json(const quire_contract& contract) {
+  return {{"u_product", contract.u_product},
+          {"u_accumulate", contract.u_accumulate},
+          {"u_store", contract.u_store},
+          {"u_exp", contract.u_exp},
+          {"decay", contract.decay_from_log_sums != 0 ? "log_sums" : "multiplied"},
+          {"chunk_length", contract.chunk_length},
+          {"batch_invariant", contract.batch_invariant != 0}};
+}
+
+json backend_json(const BackendStatus& status) {
+  json entry{{"name", status.name}, {"status", status.available ? "available" : "unavailable"}, {"path", status.path}};
+  if (!status.available) {
+    entry["reason"] = status.reason;
+    return entry;
+  }
+  const Backend& backend = *status.backend;
+  entry["version"] = backend.version();
+  entry["abi_version"] = backend.table().abi_version;
+  entry["semantics_version"] = backend.table().semantics_version;
+  entry["description"] = backend.description();
+  entry["rank"] = backend.info().rank;
+  entry["build"] = build_names(backend.info().build);
+  for (const quire_device_info& device : backend.devices()) {
+    entry["devices"].push_back({{"type", device.device.type}, {"id", device.device.id}, {"name", device.name}, {"memory_bytes", device.memory_bytes}});
+  }
+  entry["dtypes"] = {{"extend", dtype_names(backend.info().dtypes)}, {"inputs", dtype_names(backend.info().float_dtypes)}, {"states", dtype_names(backend.info().state_dtypes)}};
+  for (const quire_op op : rounding_ops) entry["contract"][std::string(op_name(op))] = contract_json(backend.contract(op, DType::f32, DType::f32));
+  return entry;
+}
+
+void print_text(const BackendStatus& status) {
+  if (!status.available) {
+    fmt::print("{:<12} unavailable  {}\n{:<12} path         {}\n", status.name, status.reason, "", status.path);
+    return;
+  }
+  const Backend& backend = *status.backend;
+  const auto line = [](std::string_view what, const std::string& text) { fmt::print("{:<12} {:<12} {}\n", "", what, text); };
+  fmt::print("{:<12} available    {}\n", status.name, backend.description());
+  line("version", fmt::format("{} (ABI {}, semantics {}{}{})", backend.version(), backend.table().abi_version, backend.table().semantics_version,
+                              backend.info().build != 0 ? ", " : "", fmt::join(build_names(backend.info().build), "+")));
+  for (const quire_device_info& device : backend.devices()) {
+    line("device", fmt::format("{} (type {}, number {}, {} MiB)", device.name, device.device.type, device.device.id, device.memory_bytes >> 20));
+  }
+  line("extend", fmt::format("{}", fmt::join(dtype_names(backend.info().dtypes), " ")));
+  line("q, k, v", fmt::format("{}", fmt::join(dtype_names(backend.info().float_dtypes), " ")));
+  line("states", fmt::format("{}", fmt::join(dtype_names(backend.info().state_dtypes), " ")));
+  for (const quire_op op : rounding_ops) {
+    const quire_contract contract = backend.contract(op, DType::f32, DType::f32);
+    line("contract", fmt::format("{}: products {:.3g}, sums {:.3g}, exp {:.3g}, stored {:.3g}, chunks of {}{}", op_name(op), contract.u_product,
+                                 contract.u_accumulate, contract.u_exp, contract.u_store, contract.chunk_length,
+                                 contract.batch_invariant != 0 ? ", batch-invariant" : ""));
+  }
+  line("path", status.path);
+}
+
+}  // namespace
+
+void add_backends(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("backends", "List the backends: status, devices, versions, dtypes, numerics contract, path");
+  const auto as_json = std::make_shared<bool>(false);
+  command->add_flag("--json", *as_json, "Print one JSON array");
+  command->callback([as_json, &exit_code] {
+    exit_code = 0;
+    if (*as_json) {
+      json list = json::array();
+      for (const BackendStatus& status : backends()) list.push_back(backend_json(status));
+      fmt::print("{}\n", list.dump(2));
+      return;
+    }
+    for (const BackendStatus& status : backends()) print_text(status);
+  });
+}
+
+}  // namespace quire::tools
