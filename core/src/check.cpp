@@ -4,6 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+#include <set>
+#include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -30,6 +34,9 @@ class Checker {
   using Place = std::optional<std::int64_t>;
 
   void report(std::string_view kind, Place lane, Place row, Place column, std::string message) {
+    // Once per kind, lane, row and column: two tokens of one lane may break an obligation at one column.
+    const auto number = [](Place place) { return place ? *place : std::numeric_limits<std::int64_t>::min(); };
+    if (!reported_.emplace(kind, number(lane), number(row), number(column)).second) return;
     findings_.push_back({std::string(kind), lane, row, column, std::move(message)});
   }
   bool in_pool(std::int64_t slot) const { return slot >= 0 && (!slots_ || slot < *slots_); }
@@ -123,16 +130,14 @@ class Checker {
 
   void positions_past_the_table() {
     for (std::int64_t b = 0; b < view_.batch(); ++b) {
-      bool reported = false;
       for (std::int64_t i = 0; i < view_.seq(); ++i) {
         const std::int64_t t = view_.position(b, i);
         if (t < 0 || t / view_.block_size() < view_.table_columns()) continue;
         if (view_.is_draft()) {
           report("draft_past_table", b, view_.row(b), view_.table_columns() + i,
                  fmt::format("position {} lies past the table's {} columns", t, view_.table_columns()));
-        } else if (!reported) {
+        } else {
           report("past_context", b, view_.row(b), std::nullopt, fmt::format("position {} lies past the table's {} columns", t, view_.table_columns()));
-          reported = true;  // its findings differ in nothing but the token
         }
       }
     }
@@ -161,6 +166,7 @@ class Checker {
   const IndexView& view_;
   std::optional<std::int64_t> slots_;
   std::vector<Finding> findings_;
+  std::set<std::tuple<std::string_view, std::int64_t, std::int64_t, std::int64_t>> reported_;
   std::unordered_map<std::int64_t, std::vector<std::int64_t>> rows_naming_;
 };
 

@@ -30,8 +30,10 @@ struct Kernels {
   void (*softcap)(double* x, double softcap, std::int64_t n);
   /// x[i] = exp(x[i] - greatest)
   void (*weights)(double* x, double greatest, std::int64_t n);
-  /// sum[i] += weight * value[i]
-  void (*accumulate)(double* sum, const double* value, double weight, std::int64_t n);
+  /// sum[i] += weights[c] * values[c * stride + i], the columns c ascending.
+  void (*accumulate)(double* sum, const double* weights, const double* values, std::int64_t stride, std::int64_t columns, std::int64_t size);
+  /// to[d * to_stride + c] = from[c * from_stride + d]
+  void (*turn)(const double* from, std::int64_t from_stride, std::int64_t rows, std::int64_t size, double* to, std::int64_t to_stride);
   /// E: S <- g S; r = beta (v - S k); S <- S + r k^T; o = scale S q
   void (*rule)(const RuleStep& step);
 };
