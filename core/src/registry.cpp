@@ -61,8 +61,12 @@ Backend::Backend(const quire_backend_table* table, std::string path) : table_(ta
 
 void Backend::check(quire_status status, std::string_view what) const {
   if (status == QUIRE_OK) return;
-  const char* message = table_->last_error();
-  throw Error(code_of(status), std::string(what), message != nullptr ? message : fmt::format("{} failed", what));
+  const char* text = table_->last_error();
+  const std::string message = text != nullptr && *text != '\0' ? text : fmt::format("{} failed", what);
+  // A message that begins with a name and a colon names the argument.
+  const std::size_t colon = message.find(": ");
+  const bool named = status == QUIRE_INVALID_ARGUMENT && colon != std::string::npos && message.find(' ') > colon;
+  throw Error(code_of(status), named ? message.substr(0, colon) : std::string(what), message);
 }
 
 std::vector<quire_device_info> Backend::devices() const {
@@ -99,12 +103,13 @@ void Backend::run(quire_stream* stream, quire_op op, const void* args) const {
 }
 
 const std::vector<BackendStatus>& backends() {
-  static const std::vector<BackendStatus> found = [] {
-    std::vector<BackendStatus> all;
-    for (const quire_backend_query_fn query : detail::built_in_backends()) all.push_back(status_of(query, "(built in)"));
+  // Never destroyed: backends are used until the process ends.
+  static const auto* const found = [] {
+    auto* all = new std::vector<BackendStatus>;
+    for (const quire_backend_query_fn query : detail::built_in_backends()) all->push_back(status_of(query, "(built in)"));
     return all;
   }();
-  return found;
+  return *found;
 }
 
 const Backend& backend(std::string_view name) {

@@ -76,9 +76,9 @@ std::int64_t count_elements(std::span<const std::int64_t> shape, std::string_vie
       overflow |= __builtin_mul_overflow(count, axis, &count);
     }
   }
-  if (empty) return 0;
+  // Empty axes aside, so that the strides of an empty tensor fit too.
   if (overflow) reject(argument, "shape " + to_string(shape), "fewer than 2^63 elements");
-  return count;
+  return empty ? 0 : count;
 }
 
 std::int64_t allowed_bytes() {
@@ -144,10 +144,8 @@ Tensor Tensor::borrow(void* data, DType dtype, Shape shape, Shape strides, Devic
 }
 
 Tensor Tensor::share(std::shared_ptr<void> owner, void* data, DType dtype, Shape shape, Shape strides, Device device) {
-  if (strides.empty()) {
-    count_elements(shape, "shape");
-    strides = dense_strides(shape);
-  }
+  count_elements(shape, "shape");
+  if (strides.empty()) strides = dense_strides(shape);
   if (strides.size() != shape.size()) reject("strides", to_string(strides), fmt::format("{} of them", shape.size()));
   Tensor tensor;
   tensor.defined_ = true;

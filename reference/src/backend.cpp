@@ -73,7 +73,11 @@ std::uint64_t dtypes_that(const Predicate& predicate) {
 quire_status describe(quire_backend_info* info) {
   static thread_local std::string description;
   return guarded([&] {
-    description = fmt::format("the laws in float64, the same bits everywhere ({}, {} threads on {})", kernels().name, thread_count(), parallel_name());
+    try {
+      description = fmt::format("the laws in float64, the same bits everywhere ({}, {} threads on {})", kernels().name, thread_count(), parallel_name());
+    } catch (const Error& error) {  // a setting that is wrong: every call will say so
+      description = fmt::format("the laws in float64; no call can run: {}", error.what());
+    }
     const std::size_t size = info->struct_size < sizeof *info ? info->struct_size : sizeof *info;
     const quire_backend_info full{size, "reference", "0.1.0", description.c_str(), dtypes_that([](DType) { return true; }),
                                   dtypes_that(is_compute_float), dtypes_that(is_state), 0, build_bits()};
@@ -196,6 +200,8 @@ quire_status workspace(quire_op, const void*, std::size_t* bytes) {
 quire_status run(quire_stream*, quire_op op, const void* args, void*, std::size_t) {
   if (const quire_status status = supports(op, args); status != QUIRE_OK) return status;
   return guarded([&] {
+    kernels();  // a wrong setting fails every call alike, also those that use no kernel or thread
+    thread_count();
     switch (op) {
       case QUIRE_OP_POSITIONS: return positions(*static_cast<const quire_positions_args*>(args));
       case QUIRE_OP_MASK: return mask(*static_cast<const quire_mask_args*>(args));

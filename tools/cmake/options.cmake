@@ -12,6 +12,10 @@ if(QUIRE_SANITIZE)
   target_link_options(quire_options INTERFACE -fsanitize=${QUIRE_SANITIZE})
 endif()
 
+if(QUIRE_FUZZERS)
+  add_compile_options(-fsanitize=fuzzer-no-link)  # coverage in the library too
+endif()
+
 find_program(QUIRE_CCACHE ccache)
 if(QUIRE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER ${QUIRE_CCACHE})

@@ -41,7 +41,7 @@ std::string read_text(const std::string& file) {
   std::string text;
   char block[1 << 16];
   while (const std::size_t count = std::fread(block, 1, sizeof block, stream)) text.append(block, count);
-  if (std::ferror(stream) != 0) fail("can't be read");
+  if (std::ferror(stream) != 0 && !interrupted()) fail("can't be read");
   if (stream != stdin) std::fclose(stream);
   return text;
 }
@@ -65,7 +65,7 @@ int run_eval(const EvalOptions& options) {
     evaluate.folder = file == "-" ? std::filesystem::path() : std::filesystem::path(file).parent_path();
     const std::string text = read_text(file);
     try {
-      for_each_case(text, [&](const nlohmann::json& test_case) {
+      if (!interrupted()) for_each_case(text, [&](const nlohmann::json& test_case) {
         const conformance::Evaluated evaluated = conformance::evaluate(test_case, evaluate);
         if (!evaluated.ok || !options.quiet) fmt::print("{}\n", evaluated.text);
         if (!evaluated.ok) ++wrong;

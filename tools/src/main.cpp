@@ -6,8 +6,11 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <string>
+#include <vector>
 
 int main(int argc, char** argv) {
   CLI::App app{"Quire: cache indices and the ops on them, exact on a CPU and checked everywhere else."};
@@ -17,10 +20,14 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   quire::tools::add_backends(app, exit_code);
   quire::tools::add_eval(app, exit_code);
-#if QUIRE_WITH_STORY
   quire::tools::add_story(app, exit_code);
-#endif
   try {
+    // CLI11 would only say that a subcommand is required.
+    std::vector<std::string> names;
+    for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+    if (argc > 1 && argv[1][0] != '-' && std::find(names.begin(), names.end(), argv[1]) == names.end()) {
+      quire::reject("command", fmt::format("\"{}\"", argv[1]), fmt::format("{}", fmt::join(names, ", ")));
+    }
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
     return app.exit(success);  // --help, --version

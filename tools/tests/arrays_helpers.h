@@ -1,7 +1,7 @@
 // What the tests of array files share: bytes from text, tensors of every dtype, expected errors.
 #pragma once
 
-#include "../arrays/bytes.h"
+#include "arrays/bytes.h"
 
 #include <doctest/doctest.h>
 

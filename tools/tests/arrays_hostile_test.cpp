@@ -1,9 +1,9 @@
 // Tests of array files on disk, and of damaged and hostile ones: an Error or a tensor, nothing
 // else.
-#include "../arrays/array_file.h"
-#include "../arrays/npy.h"
-#include "../arrays/npz.h"
-#include "../arrays/safetensors.h"
+#include "arrays/array_file.h"
+#include "arrays/npy.h"
+#include "arrays/npz.h"
+#include "arrays/safetensors.h"
 #include "arrays_helpers.h"
 #include "arrays_samples.h"
 

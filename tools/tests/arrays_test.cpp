@@ -1,8 +1,8 @@
 // Tests of array files: exact bytes, files of other programs, round trips, what is rejected.
-#include "../arrays/npy.h"
-#include "../arrays/npz.h"
-#include "../arrays/safetensors.h"
-#include "../arrays/zip.h"
+#include "arrays/npy.h"
+#include "arrays/npz.h"
+#include "arrays/safetensors.h"
+#include "arrays/zip.h"
 #include "arrays_helpers.h"
 #include "arrays_samples.h"
 
@@ -304,6 +304,8 @@ TEST_CASE("npz: the bytes of a small archive") {
   raises("key", "empty name", [] { write_npz({{"", counting(DType::u8, {2})}}); });
   raises("key", "65535", [] { write_npz({{std::string(65532, 'x'), counting(DType::u8, {2})}}); });
   CHECK(crc32(from_text("123456789")) == 0xcbf43926u);
+  CHECK(crc32(from_text("456789"), crc32(from_text("123"))) == 0xcbf43926u);
+  CHECK(crc32(from_text("The quick brown fox jumps over the lazy dog")) == 0x414fa339u);
 }
 
 TEST_CASE("zip64: the large fields are written and read") {

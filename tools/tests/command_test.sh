@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# The command as a user meets it: right calls, wrong calls, missing files, a full disk, an interrupt.
+# Usage: command_test.sh QUIRE
+set -uo pipefail
+quire=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+wrong=0 checked=0
+
+# expect STATUS PATTERN COMMAND...: the exit status, and a line of its output (both streams) that matches. Exactly one line on an error.
+expect() {
+  local status=$1 pattern=$2
+  shift 2
+  local got
+  "$@" >"$work/out" 2>"$work/err" </dev/null
+  got=$?
+  checked=$((checked + 1))
+  if [ "$got" -ne "$status" ] || ! cat "$work/out" "$work/err" | grep -aqE -- "$pattern" || { [ "$status" -eq 2 ] && [ "$(wc -l <"$work/err")" -ne 1 ]; }; then
+    wrong=$((wrong + 1))
+    echo "$*: exit status $got instead of $status, or no line \"$pattern\":"
+    head -n 5 "$work/out" "$work/err"
+  fi
+}
+
+good='{"op":"positions","index":{"whole":{"batch":1,"seq":3}}}'
+bad='{"op":"positions","index":{"whole":{"batch":0,"seq":3}}}'
+echo "$good" >"$work/good.json"
+printf '%s\n%s\n' "$bad" "$good" >"$work/mixed.jsonl"
+echo "[$good,$good]" >"$work/list.json"
+echo "$good {" >"$work/cut.json"
+: >"$work/empty.json"
+head -c 100000 /dev/zero | tr '\0' '[' >"$work/deep.json"
+
+expect 0 'backends' "$quire" --help
+expect 0 '^[0-9]+\.[0-9]+\.[0-9]+$' "$quire" --version
+expect 2 'subcommand' "$quire"
+expect 2 'nonsense' "$quire" nonsense
+expect 0 'reference +available' "$quire" backends
+expect 0 '"status": "available"' "$quire" backends --json
+expect 0 'QUIRE_ISA' env QUIRE_ISA=nonsense "$quire" backends
+
+expect 0 '"data":\[0,1,2\]' "$quire" eval "$work/good.json"
+expect 0 '"intact":true' "$quire" eval --backend reference "$work/good.json"
+expect 0 '"status":"ok"' "$quire" eval "$work/list.json"
+expect 1 '"argument":"batch"' "$quire" eval "$work/mixed.jsonl"
+expect 2 'line 1.*syntax error' "$quire" eval "$work/cut.json"
+expect 2 'no case' "$quire" eval "$work/empty.json"
+expect 2 'nested deeper' "$quire" eval "$work/deep.json"
+expect 2 'No such file' "$quire" eval "$work/missing.json"
+expect 2 'Is a directory' "$quire" eval "$work"
+expect 2 'case is required' "$quire" eval
+expect 2 'backend: "nonsense"; allowed: .*reference' "$quire" eval --backend nonsense "$work/good.json"
+expect 1 '"argument":"QUIRE_ISA"' env QUIRE_ISA=nonsense "$quire" eval --backend reference "$work/good.json"
+expect 1 'QUIRE_THREADS: "0"' env QUIRE_THREADS=0 "$quire" eval "$work/good.json"
+expect 2 "can't be written" bash -c '"$0" eval "$1" >/dev/full' "$quire" "$work/good.json"
+
+# Side files: in, and out again.
+expect 0 '"key":"0.positions"' "$quire" eval --side "$work/out.npz" "$work/good.json"
+echo '{"op":"extend","index":{"whole":{"batch":1,"seq":3}},"values":{"file":"out.npz","key":"0.positions"},"expect":{"seen":[[0,1,2]]}}' >"$work/side.json"
+expect 0 '"verdict":"pass"' "$quire" eval "$work/side.json"
+expect 2 'missing' "$quire" eval --side "$work/missing/out.npz" "$work/good.json"
+sed 's/"key":"0.positions"/"key":"x"/' "$work/side.json" >"$work/key.json"
+expect 1 '"argument":"values".*0.positions' "$quire" eval "$work/key.json"
+
+# A wrong expectation is seen.
+echo '{"op":"positions","index":{"whole":{"batch":1,"seq":3}},"expect":{"positions":[[0,1,3]]}}' >"$work/wrong.json"
+expect 1 '"verdict":"fail"' "$quire" eval "$work/wrong.json"
+
+# A reader that goes away, and an interrupt between cases.
+for _ in $(seq 2000); do cat "$work/good.json"; done >"$work/many.jsonl"
+"$quire" eval "$work/many.jsonl" | head -n 1 >/dev/null
+mkfifo "$work/slow"
+"$quire" eval - <"$work/slow" >"$work/out" 2>"$work/err" &
+job=$!
+{ cat "$work/good.json"; sleep 1; } >"$work/slow" &
+sleep 0.3
+kill -INT "$job" 2>/dev/null
+wait "$job"
+got=$?
+checked=$((checked + 1))
+[ "$got" -eq 130 ] || [ "$got" -eq 0 ] || { wrong=$((wrong + 1)); echo "an interrupt: exit status $got"; cat "$work/err"; }
+
+echo "$checked checks, $wrong wrong"
+[ "$wrong" -eq 0 ]
