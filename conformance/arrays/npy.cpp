@@ -177,7 +177,7 @@ std::vector<std::byte> npy_head(DType dtype, const Shape& shape) {
   header.append(alignment - unpadded % alignment, ' ');
   header += '\n';
 
-  std::vector<std::byte> head;
+  std::vector<std::byte> head = with_capacity(unpadded + alignment);
   append_text(head, magic);
   append_number<std::uint8_t>(head, 1);
   append_number<std::uint8_t>(head, 0);

@@ -1,5 +1,13 @@
 # What is found on the machine. What is optional and absent says so in one line.
-find_package(fmt REQUIRED)
+find_package(fmt QUIET)
+if(NOT fmt_FOUND)
+  # A cross build finds no package of the target's, and needs none: fmt is used by its headers alone.
+  find_path(QUIRE_FMT_INCLUDE fmt/format.h REQUIRED)
+  add_library(quire_fmt INTERFACE)
+  add_library(fmt::fmt-header-only ALIAS quire_fmt)
+  target_include_directories(quire_fmt INTERFACE ${QUIRE_FMT_INCLUDE})
+  target_compile_definitions(quire_fmt INTERFACE FMT_HEADER_ONLY=1)
+endif()
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(Eigen3 REQUIRED NO_MODULE)

@@ -51,7 +51,7 @@ expect 2 'Is a directory' "$quire" eval "$work"
 expect 2 'case is required' "$quire" eval
 expect 2 'backend: "nonsense"; allowed: .*reference' "$quire" eval --backend nonsense "$work/good.json"
 expect 1 '"argument":"QUIRE_ISA"' env QUIRE_ISA=nonsense "$quire" eval --backend reference "$work/good.json"
-expect 1 'QUIRE_THREADS: "0"' env QUIRE_THREADS=0 "$quire" eval "$work/good.json"
+expect 1 '"argument":"QUIRE_THREADS"' env QUIRE_THREADS=0 "$quire" eval "$work/good.json"
 expect 2 "can't be written" bash -c '"$0" eval "$1" >/dev/full' "$quire" "$work/good.json"
 
 # Side files: in, and out again.
