@@ -82,7 +82,6 @@ class Evaluation {
     for (std::size_t i = 0; i < steps.size(); ++i) {
       Evaluated one;
       Envelope step{steps[i], {}, {}, program.tolerance};
-      step.id = program.id;
       try {
         if (!step.fields.is_object()) reject("steps", std::string(kind_of(step.fields)), "objects");
         if (step.fields.contains("id")) step.id = take(step.fields, "id");

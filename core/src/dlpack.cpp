@@ -1,6 +1,8 @@
 // DLPack: tensors in and out of other frameworks.
 #include <quire/tensor.h>
 
+#include "layout.h"
+
 #include <dlpack/dlpack.h>
 #include <fmt/format.h>
 
@@ -59,6 +61,7 @@ Tensor from_dlpack(DLManagedTensor* managed) {
   if (source.strides != nullptr) strides.assign(source.strides, source.strides + source.ndim);
   auto* data = static_cast<std::byte*>(source.data) + source.byte_offset;
   const Device device{static_cast<std::int32_t>(source.device.device_type), source.device.device_id};
+  require_layout(Tensor::borrow(data, found->dtype, shape, strides, device), "dlpack");
   std::shared_ptr<void> owner(managed, [](void* p) {
     auto* taken = static_cast<DLManagedTensor*>(p);
     if (taken->deleter != nullptr) taken->deleter(taken);

@@ -90,7 +90,7 @@ ColumnRange IndexView::table_range(std::int64_t b, std::int64_t i) const {
   if (t < 0) return {};
   // p_j <= t with p_j = j*m + m - 1: j < (t + 1) / m. Written without t + 1, which overflows at the greatest position.
   const std::int64_t m = block_size_;
-  std::int64_t end = t / m + (t % m == m - 1 ? 1 : 0);
+  std::int64_t end = t / m >= table_columns_ ? table_columns_ : t / m + (t % m == m - 1 ? 1 : 0);
   if (is_draft()) end = std::min(end, least(b));  // B4: before the lane's least position (m is 1 here)
   std::int64_t begin = 0;
   if (has_window() && t >= window_) {

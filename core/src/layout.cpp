@@ -59,27 +59,41 @@ bool same_memory(const Tensor& one, const Tensor& other) {
   return one.raw() == other.raw() && one.dtype() == other.dtype() && one.shape() == other.shape() && one.strides() == other.strides();
 }
 
+namespace {
+
+struct Extent {
+  std::vector<Axis> axes;  // in bytes, least stride first; the element itself is the innermost
+  std::int64_t bytes() const { return span_of(axes); }
+};
+
+Extent extent_of(const Tensor& tensor) {
+  Extent extent{{{1, size_of(tensor.dtype())}}};
+  for (const Axis& axis : long_axes(tensor)) extent.axes.push_back({axis.stride * size_of(tensor.dtype()), axis.size});
+  return extent;
+}
+
+// Whether an element of `other`, which begins `apart` bytes behind `one`, can share a byte with one of `one`. While the outermost steps
+// are equal, only the index differences that bring the inner parts together are followed.
+bool overlap(Extent one, Extent other, std::int64_t apart) {
+  if (apart >= one.bytes() || -apart >= other.bytes()) return false;
+  if (one.axes.size() == 1 || other.axes.size() == 1 || one.axes.back().stride != other.axes.back().stride) return true;
+  const Axis outer = one.axes.back();
+  const Axis other_outer = other.axes.back();
+  one.axes.pop_back();
+  other.axes.pop_back();
+  const std::int64_t near = apart / outer.stride;
+  for (std::int64_t steps = near - 1; steps <= near + 1; ++steps) {
+    if (steps > outer.size - 1 || -steps > other_outer.size - 1) continue;
+    if (overlap(one, other, apart - steps * outer.stride)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 bool may_overlap(const Tensor& one, const Tensor& other) {
   if (!one.defined() || !other.defined() || one.elements() == 0 || other.elements() == 0 || !(one.device() == other.device())) return false;
-  const auto bytes = [](const Tensor& tensor, std::span<const Axis> axes) { return span_of(axes) * size_of(tensor.dtype()); };
-  const std::vector<Axis> axes = long_axes(one);
-  const std::vector<Axis> other_axes = long_axes(other);
-  const auto begin = reinterpret_cast<std::uintptr_t>(one.raw());
-  const auto other_begin = reinterpret_cast<std::uintptr_t>(other.raw());
-  if (begin + static_cast<std::uintptr_t>(bytes(one, axes)) <= other_begin) return false;
-  if (other_begin + static_cast<std::uintptr_t>(bytes(other, other_axes)) <= begin) return false;
-  // Interleaved rows, as keys and values in one pool: equal outermost steps, and the inner parts lie apart within one step.
-  if (!axes.empty() && !other_axes.empty()) {
-    const std::int64_t step = axes.back().stride * size_of(one.dtype());
-    if (step == other_axes.back().stride * size_of(other.dtype())) {
-      const std::int64_t inner = bytes(one, std::span(axes).first(axes.size() - 1));
-      const std::int64_t other_inner = bytes(other, std::span(other_axes).first(other_axes.size() - 1));
-      const auto apart = static_cast<std::int64_t>(begin < other_begin ? (other_begin - begin) : (begin - other_begin)) % step;
-      const std::int64_t ahead = begin <= other_begin ? apart : (step - apart) % step;  // of `other` behind a row of `one`
-      if (ahead >= inner && ahead + other_inner <= step) return false;
-    }
-  }
-  return true;
+  return overlap(extent_of(one), extent_of(other), other.raw() - one.raw());
 }
 
 }  // namespace quire

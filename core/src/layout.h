@@ -8,8 +8,8 @@ namespace quire {
 /// Raises invalid_argument naming `argument` unless the innermost axis is dense (a lone axis may have any stride) and no two elements share an address.
 void require_layout(const Tensor& tensor, std::string_view argument);
 
-/// Whether two tensors may share bytes. Exact for equal memory, disjoint ranges, and tensors interleaved at one row stride; other tangled
-/// layouts count as sharing.
+/// Whether two tensors may share bytes. Exact while their outer strides are equal, as of keys and values interleaved in one pool; other
+/// tangled layouts count as sharing.
 bool may_overlap(const Tensor& one, const Tensor& other);
 
 /// The same memory in the same layout.

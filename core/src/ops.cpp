@@ -1,18 +1,23 @@
 // The ops: check, allocate results, hand the call to a backend.
+#include <quire/check.h>
 #include <quire/index_view.h>
 #include <quire/ops.h>
 
 #include "layout.h"
 #include "validate.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
+#include <cstdlib>
+#include <string_view>
 
 namespace quire {
 
-Pool::Pool(const Tensor& tensor) : tensor_(tensor), copy_(tensor.defined()) {}
+Pool::Pool(const Tensor& tensor) : tensor_(tensor), mode_(Mode::copied) {}
 
-// A shared owner is copied; memory that this handle alone owns, or that was lent, is changed in place.
-Pool::Pool(Tensor&& tensor) : tensor_(std::move(tensor)), copy_(tensor_.defined() && !tensor_.is_sole_owner()) {}
+// A shared owner is copied, also one that came to be shared since: a copied struct of arguments gives nothing up.
+Pool::Pool(Tensor&& tensor) : tensor_(std::move(tensor)), mode_(Mode::given_up) {}
 
 Pool Pool::in_place(const Tensor& tensor) {
   Pool pool;
@@ -21,8 +26,8 @@ Pool Pool::in_place(const Tensor& tensor) {
 }
 
 const Tensor& Pool::target() {
-  if (copy_) tensor_ = tensor_.clone();
-  copy_ = false;
+  if (tensor_.defined() && !is_in_place()) tensor_ = tensor_.clone();
+  mode_ = Mode::in_place;
   return tensor_;
 }
 
@@ -48,6 +53,20 @@ void run(const On& on, quire_op op, const void* args) {
 void require_host(const Device& device) {
   if (!device.is_host()) {
     throw Error(ErrorCode::unsupported, "device", "device: results are allocated on the host only; allowed: host tensors");
+  }
+}
+
+// QUIRE_CHECK=1: says on standard error which obligations on the index the caller broke (F3); the call goes on as ever.
+void report_broken_obligations(const Index& index, const Tensor& pool) {
+  const char* wanted = std::getenv("QUIRE_CHECK");
+  if (wanted == nullptr || std::string_view(wanted) != "1") return;
+  const auto slots = pool.defined() ? std::optional(pool.size(0)) : std::nullopt;
+  for (const Finding& finding : check(index, slots)) {
+    const auto place = [](std::string_view what, const std::optional<std::int64_t>& number) {
+      return number ? fmt::format(" {} {}", what, *number) : std::string();
+    };
+    fmt::print(stderr, "quire check: {}:{}{}{}: {}\n", finding.kind, place("lane", finding.lane), place("row", finding.row),
+               place("column", finding.column), finding.message);
   }
 }
 
@@ -90,6 +109,7 @@ bool visible(const Index& index, std::int64_t lane, std::int64_t token, std::int
 Extended extend(const Index& index, const Tensor& values, Pool pool, const On& on) {
   validate::extend(index, values, pool);
   require_host(values.device());
+  report_broken_obligations(index, pool.given());
   Shape shape{index.batch()};
   if (index.columns().defined()) {
     shape.push_back(index.seq());
@@ -113,6 +133,7 @@ Attended attend(const Index& index, const Tensor& q, const Tensor& k, const Tens
                 const AttendOptions& options, const On& on) {
   validate::attend(index, q, k, v, k_pool, v_pool, options);
   require_host(q.device());
+  report_broken_obligations(index, k_pool.given());
   Attended result;
   result.out = Tensor::empty(q.dtype(), {index.batch(), index.seq(), q.size(2), v.size(3)}, "out");
   result.lse = Tensor::empty(DType::f32, {index.batch(), index.seq(), q.size(2)}, "lse");
@@ -247,7 +268,7 @@ GdnStates gdn_prefill_paged(const GdnInputs& inputs, const Tensor& cu_seqlens, P
   call.inputs = inputs;
   call.cu_seqlens = cu_seqlens;
   const validate::GdnSizes sizes = validate::gdn_prefill(call);
-  validate::state_pool(state_pool, sizes, "state_pool");
+  validate::state_pool(state_pool, sizes, inputs);
   const std::int64_t n = validate::prefill_pages(cu_seqlens, pages, state_pool.given().size(0));
   require_host(inputs.q.device());
   const GdnPrefillSlots rows = slots != nullptr ? *slots : prefill_slots(cu_seqlens, pages, n, on);

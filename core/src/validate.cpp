@@ -7,9 +7,6 @@
 
 namespace quire::validate {
 
-namespace {
-
-// An index's own tensors lie on one device, and no call writes them.
 void index_tensors(const Index& index, const Device& device, std::span<const std::pair<std::string_view, const Pool*>> pools) {
   const auto each = [&](const Tensor& tensor) {
     if (!tensor.defined()) return;
@@ -29,8 +26,6 @@ void index_tensors(const Index& index, const Device& device, std::span<const std
     each(index.draft_tokens()->sees);
   }
 }
-
-}  // namespace
 
 void extend(const Index& index, const Tensor& values, const Pool& pool) {
   const Device device = values.defined() ? values.device() : index.device();

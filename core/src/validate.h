@@ -37,7 +37,10 @@ GdnSizes gdn_verify(const Index& index, const GdnInputs& inputs, const Pool& sta
 std::int64_t prefill_pages(const Tensor& cu_seqlens, const PagedSequences& pages, std::optional<std::int64_t> num_pages);
 /// E10, E12, E13. Answers n, the given one where the number of sequences is known.
 std::int64_t decode_pages(const PagedSequences& pages, std::optional<std::int64_t> num_pages, std::optional<std::int64_t> n = {});
-/// A state pool of E1's sizes.
-void state_pool(const Pool& pool, const GdnSizes& sizes, std::string_view argument);
+/// A paged call's `state_pool`: E1's sizes, and no memory of the inputs.
+void state_pool(const Pool& pool, const GdnSizes& sizes, const GdnInputs& inputs);
+
+/// An index's own tensors lie on `device`, and share no memory with the pools that the call changes.
+void index_tensors(const Index& index, const Device& device, std::span<const std::pair<std::string_view, const Pool*>> pools);
 
 }  // namespace quire::validate

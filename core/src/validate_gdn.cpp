@@ -211,8 +211,9 @@ void draft_states(const IndexView& view, const IntegerView& read, const IntegerV
 
 }  // namespace
 
-void state_pool(const Pool& pool, const GdnSizes& sizes, std::string_view argument) {
-  states(pool.given(), argument, sizes, pool.defined() ? pool.given().device() : Device{}, -1);
+void state_pool(const Pool& pool, const GdnSizes& sizes, const GdnInputs& inputs) {
+  states(pool.given(), "state_pool", sizes, inputs.q.device(), -1);
+  apart_from_inputs(pool, "state_pool", inputs);
 }
 
 GdnSizes gdn_prefill(const GdnPrefill& args) {
@@ -242,8 +243,14 @@ GdnSizes gdn_prefill(const GdnPrefill& args) {
     }
     one_pool_or_apart(*pool, name, args.initial_state, "initial_state");
   }
-  if (args.output_state.defined() && args.output_state.is_in_place()) {
-    one_pool_or_apart(args.state_checkpoints, "state_checkpoints", args.output_state.given(), "output_state");
+  if (args.output_state.defined() && args.state_checkpoints.defined()) {
+    if (same_memory(args.output_state.given(), args.state_checkpoints.given())) {
+      if (args.output_state.is_in_place() != args.state_checkpoints.is_in_place()) {
+        reject("state_checkpoints", "output_state's memory, one of them to be changed in place and one to be copied", "the same for both");
+      }
+    } else if (args.output_state.is_in_place()) {
+      require_apart(args.state_checkpoints, "state_checkpoints", args.output_state.given(), "output_state");
+    }
   }
   return sizes;
 }
@@ -287,7 +294,9 @@ GdnSizes gdn_verify(const Index& index, const GdnInputs& inputs, const Pool& sta
   apart_from_inputs(state_pool, "state_pool", inputs);
   require_apart(state_pool, "state_pool", state_indices, "state_indices");
   require_apart(state_pool, "state_pool", state_slots, "state_slots");
-  if (!device.is_host() || !index.device().is_host()) return sizes;
+  const std::pair<std::string_view, const Pool*> pools[] = {{"state_pool", &state_pool}};
+  index_tensors(index, device, pools);
+  if (!device.is_host()) return sizes;
 
   const IndexAbi abi(index);
   const IndexView view(*abi.get());

@@ -1,4 +1,5 @@
 // The reference behind the C ABI: what it is, what it supports, and how a call reaches its function.
+#include <quire/call.h>
 #include <quire/dtype.h>
 #include <quire/error.h>
 
@@ -11,8 +12,9 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <initializer_list>
+#include <mutex>
 #include <new>
+#include <set>
 #include <string>
 
 namespace quire::reference {
@@ -70,16 +72,24 @@ std::uint64_t dtypes_that(const Predicate& predicate) {
   return bits;
 }
 
+// Descriptions live as long as the process: each different one is kept once.
+const char* kept(std::string text) {
+  static std::mutex mutex;
+  static auto* const texts = new std::set<std::string>;
+  const std::lock_guard lock(mutex);
+  return texts->insert(std::move(text)).first->c_str();
+}
+
 quire_status describe(quire_backend_info* info) {
-  static thread_local std::string description;
   return guarded([&] {
+    std::string description;
     try {
       description = fmt::format("the laws in float64, the same bits everywhere ({}, {} threads on {})", kernels().name, thread_count(), parallel_name());
     } catch (const Error& error) {  // a setting that is wrong: every call will say so
       description = fmt::format("the laws in float64; no call can run: {}", error.what());
     }
     const std::size_t size = info->struct_size < sizeof *info ? info->struct_size : sizeof *info;
-    const quire_backend_info full{size, "reference", "0.1.0", description.c_str(), dtypes_that([](DType) { return true; }),
+    const quire_backend_info full{size, "reference", "0.1.0", kept(std::move(description)), dtypes_that([](DType) { return true; }),
                                   dtypes_that(is_compute_float), dtypes_that(is_state), 0, build_bits()};
     std::memcpy(info, &full, size);
   });
@@ -128,61 +138,12 @@ quire_status event_destroy(quire_event*) { return QUIRE_OK; }
 quire_status event_record(quire_event*, quire_stream*) { return QUIRE_OK; }
 quire_status event_wait(quire_event*, quire_stream*) { return QUIRE_OK; }
 
-bool on_host(std::initializer_list<const quire_tensor*> tensors) {
-  for (const quire_tensor* tensor : tensors) {
-    if (tensor != nullptr && tensor->device.type != QUIRE_DEVICE_CPU) return false;
+bool on_host(quire_op op, const void* args) {
+  const Call call(op, args);
+  for (const CallTensor& entry : call.tensors()) {
+    if (entry.tensor->device.type != QUIRE_DEVICE_CPU) return false;
   }
   return true;
-}
-
-bool on_host(const quire_index* index) {
-  for (std::int64_t i = 0; i < index->block_table_count; ++i) {
-    if (!on_host({index->block_tables[i].blocks})) return false;
-  }
-  return on_host({index->pos, index->table, index->row, index->columns, index->slots, index->sees});
-}
-
-bool on_host(quire_op op, const void* args) {
-  switch (op) {
-    case QUIRE_OP_POSITIONS: {
-      const auto& a = *static_cast<const quire_positions_args*>(args);
-      return on_host(a.index) && on_host({a.positions});
-    }
-    case QUIRE_OP_MASK: {
-      const auto& a = *static_cast<const quire_mask_args*>(args);
-      return on_host(a.index) && on_host({a.mask});
-    }
-    case QUIRE_OP_ADVANCE: {
-      const auto& a = *static_cast<const quire_advance_args*>(args);
-      return on_host(a.index) && on_host({a.positions});
-    }
-    case QUIRE_OP_EXTEND: {
-      const auto& a = *static_cast<const quire_extend_args*>(args);
-      return on_host(a.index) && on_host({a.values, a.pool, a.seen});
-    }
-    case QUIRE_OP_ATTEND: {
-      const auto& a = *static_cast<const quire_attend_args*>(args);
-      return on_host(a.index) && on_host({a.q, a.k, a.v, a.k_pool, a.v_pool, a.sinks, a.out, a.lse});
-    }
-    case QUIRE_OP_GDN_PREFILL: {
-      const auto& a = *static_cast<const quire_gdn_prefill_args*>(args);
-      return on_host({a.q, a.k, a.v, a.g, a.beta, a.cu_seqlens, a.initial_state, a.state_indices, a.output_state, a.output_state_indices,
-                      a.state_checkpoints, a.checkpoint_cu_starts, a.checkpoint_state_indices, a.prefix_lens, a.output});
-    }
-    case QUIRE_OP_GDN_DECODE: {
-      const auto& a = *static_cast<const quire_gdn_decode_args*>(args);
-      return on_host({a.q, a.k, a.v, a.g, a.beta, a.A_log, a.a, a.dt_bias, a.b, a.state_pool, a.state_indices, a.output_state_indices, a.output});
-    }
-    case QUIRE_OP_GDN_VERIFY: {
-      const auto& a = *static_cast<const quire_gdn_verify_args*>(args);
-      return on_host(a.index) && on_host({a.q, a.k, a.v, a.g, a.beta, a.state_pool, a.state_indices, a.state_slots, a.output});
-    }
-    default: {
-      const auto& a = *static_cast<const quire_gdn_slots_args*>(args);
-      return on_host({a.cu_seqlens, a.page_indices, a.page_indptr, a.last_page_len, a.state_indices, a.output_state_indices, a.prefix_lens,
-                      a.checkpoint_cu_starts});
-    }
-  }
 }
 
 // Every law, every dtype, every layout; only not what lies on a device.

@@ -4,6 +4,7 @@
 #include <quire/error.h>
 
 #if QUIRE_HAVE_TBB
+#include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 #else
@@ -48,6 +49,8 @@ const char* parallel_name() { return "oneTBB"; }
 void parallel_for(std::int64_t count, double work, const std::function<void(std::int64_t)>& body) {
   const int threads = thread_count();
   if (threads == 1 || count < 2 || work < smallest_shared_work) return serial_for(count, body);
+  // More threads than cores are allowed where they are asked for.
+  const tbb::global_control more(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(threads));
   tbb::task_arena arena(threads);
   arena.execute([&] { tbb::parallel_for(std::int64_t{0}, count, [&](std::int64_t i) { body(i); }); });
 }

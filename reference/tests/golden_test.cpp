@@ -37,8 +37,9 @@ TEST_CASE("every golden case gives what it expects") {
   int count = 0;
   for_each_golden_case([&](const std::string& place, const nlohmann::json& test_case) {
     CAPTURE(place);
-    CHECK(test_case.value("format", 0) == 1);
-    CHECK(test_case.value("semantics", 0) == 1);
+    const bool shows_defaults = test_case.value("id", "").rfind("format: ", 0) == 0;
+    CHECK((shows_defaults || test_case.contains("format")));
+    CHECK((shows_defaults || test_case.contains("semantics")));
     CHECK((test_case.contains("expect") || test_case.contains("steps")));
     const quire::conformance::Evaluated evaluated = quire::conformance::evaluate(test_case, {{}, QUIRE_GOLDEN_FOLDER, {}});
     CHECK_MESSAGE(evaluated.ok, evaluated.text.substr(0, 600));
@@ -49,15 +50,23 @@ TEST_CASE("every golden case gives what it expects") {
 
 TEST_CASE("the literal implementation agrees on every golden case") {
   for_each_golden_case([&](const std::string& place, const nlohmann::json& test_case) {
-    if (test_case.dump().find("\"file\"") != std::string::npos) return;  // it reads no side files
-    const nlohmann::json expected = quire_literal::eval(test_case);
+    if (test_case.dump().find("\"file\"") != std::string::npos) return;      // it reads no side files
+    if (test_case.value("id", "").find("2^66 bytes") != std::string::npos) return;  // and makes no tensors, so none is too large
+    nlohmann::json asked = test_case;
+    for (const char* key : {"expect", "tolerance"}) {
+      asked.erase(key);
+      if (asked.contains("steps")) {
+        for (auto& step : asked["steps"]) step.erase(key);
+      }
+    }
+    const nlohmann::json expected = quire_literal::eval(asked);
     const nlohmann::json got = nlohmann::json::parse(quire::conformance::evaluate(test_case, {{}, QUIRE_GOLDEN_FOLDER, {}}).text);
     nlohmann::json bare = got;
     for (nlohmann::json* result : {&bare}) {
       if (!result->is_array()) result->erase("verdict");
       else for (nlohmann::json& step : *result) step.erase("verdict");
     }
-    CHECK_MESSAGE(quire_tests::disagreement(test_case, expected, bare) == "", place);
+    CHECK_MESSAGE(quire_tests::disagreement(test_case, expected, bare) == "", place << ": " << quire_tests::disagreement(test_case, expected, bare));
   });
 }
 
@@ -67,8 +76,8 @@ TEST_CASE("a golden case with one number changed is seen") {
     if (!test_case.contains("expect") || !test_case["expect"].is_object() || test_case.contains("tolerance")) return;
     for (auto& output : test_case["expect"]) {
       if (!output.is_object() || !output.contains("data") || output["data"].empty() || !output["data"][0].is_number()) continue;
-      output["data"][0] = output["data"][0].get<double>() + 1;
-      if (output["dtype"] != "f32" && output["dtype"] != "f64") return;  // 1 more may round away or be no integer
+      const double number = output["data"][0].get<double>();
+      output["data"][0] = number == 0 ? 1 : 0;
       CHECK_MESSAGE(!quire::conformance::evaluate(test_case, {{}, QUIRE_GOLDEN_FOLDER, {}}).ok, place);
       ++changed;
       return;

@@ -4,8 +4,8 @@
  * contract, the table of functions, discovery. Law numbers (A1 ... F3) are those of the semantics version below.
  *
  * Rules that hold everywhere
- *  - Every struct begins with `struct_size`, the size its writer knew. A reader uses no field that lies beyond it. New fields go at
- *    the end, so an older plugin and a newer host understand each other.
+ *  - Every struct but the fixed pairs quire_device and quire_block_table begins with `struct_size`, the size its writer knew. A reader
+ *    uses no field that lies beyond it. New fields go at the end, so an older plugin and a newer host understand each other.
  *  - The host has checked every argument (core/validate) before it calls. A backend checks no shape, dtype or host value again, but a
  *    number held on a device may be bad: laws A2 and E6 say that it then reads zero and stores nothing.
  *  - Offsets are 64-bit. Strides are in elements, positive, non-overlapping; the innermost axis is dense.

@@ -28,16 +28,17 @@ class Pool {
   static Pool in_place(const Tensor& tensor);
 
   bool defined() const { return tensor_.defined(); }
-  /// Whether the call writes the given memory itself.
-  bool is_in_place() const { return !copy_; }
+  /// Whether the call writes the given memory itself: it was given up and nobody shares it by then, or lent.
+  bool is_in_place() const { return mode_ == Mode::in_place || (mode_ == Mode::given_up && tensor_.is_sole_owner()); }
   /// As given, for checks.
   const Tensor& given() const { return tensor_; }
   /// The memory that the call writes: the given one or its copy, made at the first call.
   const Tensor& target();
 
  private:
+  enum class Mode { in_place, given_up, copied };
   Tensor tensor_;
-  bool copy_ = false;
+  Mode mode_ = Mode::in_place;
 };
 
 // ---- index ----
@@ -55,7 +56,8 @@ struct Extended {
   Tensor seen;
   Tensor pool;  ///< undefined when none was given (whole indices)
 };
-/// C1-C9. values [B, S, ...], pool [N, ...] of one dtype and row shape; a whole index needs no pool.
+/// C1-C9. With QUIRE_CHECK=1 in the environment, `extend` and `attend` report what `check` finds on standard error.
+/// values [B, S, ...], pool [N, ...] of one dtype and row shape; a whole index needs no pool.
 Extended extend(const Index& index, const Tensor& values, Pool pool, const On& on = {});
 
 // ---- attention (laws D) ----
