@@ -23,10 +23,10 @@ constexpr std::int64_t tile_stride = tile + 8;
 constexpr std::int64_t most_tokens = 16;
 constexpr std::int64_t most_score_bytes = std::int64_t{8} << 20;
 
-// A column, for one kv head. Null belongs to a hole: score 0, zero value (D2).
+// Where a column's keys and values stand: a slot of the pools, a place of the call's own tokens, or nowhere (a hole, D2).
 struct Column {
-  const std::byte* key;
-  const std::byte* value;
+  enum class In { hole, pool, call } in = In::hole;
+  std::int64_t number = 0;
 };
 
 // The columns that a token sees among those of its block: a range, then single ones (a draft's tokens).
@@ -67,33 +67,40 @@ class Attend {
     const std::int64_t together = view_.is_selecting() ? 1 : std::clamp<std::int64_t>(fit, 1, most_tokens);
     const std::int64_t blocks = (view_.seq() + together - 1) / together;
     const double work = static_cast<double>(view_.batch() * view_.seq() * q_.size(2)) * static_cast<double>(columns) * static_cast<double>(size_ + value_size_);
-    parallel_for(view_.batch() * blocks * kv_heads_, work, [&](std::int64_t n) {
-      const std::int64_t begin = n / kv_heads_ % blocks * together;
-      attend_block(n / kv_heads_ / blocks, begin, std::min(begin + together, view_.seq()), n % kv_heads_);
+    // A task takes as many kv heads as leave a task for every thread: they stand side by side in a pool's row, which is then visited once.
+    const std::int64_t heads = std::clamp<std::int64_t>(view_.batch() * blocks * kv_heads_ / std::max(thread_count(), 1), 1, kv_heads_);
+    const std::int64_t parts = (kv_heads_ + heads - 1) / heads;
+    parallel_for(view_.batch() * blocks * parts, work, [&](std::int64_t n) {
+      const std::int64_t begin = n / parts % blocks * together;
+      const std::int64_t head = n % parts * heads;
+      attend_block(n / parts / blocks, begin, std::min(begin + together, view_.seq()), head, std::min(head + heads, kv_heads_));
     });
   }
 
  private:
-  Column pool_column(std::int64_t slot, std::int64_t head) const {
-    slot = slot_in(k_pool_, slot);
-    return slot < 0 ? Column{nullptr, nullptr} : Column{k_pool_.at(slot, head), v_pool_.at(slot, head)};
-  }
-  Column token_column(std::int64_t b, std::int64_t place, std::int64_t head) const { return {k_.at(b, place, head), v_.at(b, place, head)}; }
-
-  Column column(std::int64_t b, std::int64_t j, std::int64_t head) const {
-    if (j >= view_.table_columns()) return token_column(b, j - view_.table_columns(), head);  // a draft's token
-    if (view_.is_tabled()) return pool_column(view_.slot(b, j), head);
+  Column column(std::int64_t b, std::int64_t j) const {
+    if (j >= view_.table_columns()) return {Column::In::call, j - view_.table_columns()};  // a draft's token
+    if (view_.is_tabled()) {
+      const std::int64_t slot = slot_in(k_pool_, view_.slot(b, j));
+      return slot < 0 ? Column{} : Column{Column::In::pool, slot};
+    }
     const std::int64_t place = view_.block_size() == 1 ? j : view_.closing_token(b, j);
-    return place < 0 ? Column{nullptr, nullptr} : token_column(b, place, head);
+    return place < 0 ? Column{} : Column{Column::In::call, place};
+  }
+  const std::byte* key(std::int64_t b, const Column& column, std::int64_t head) const {
+    return column.in == Column::In::pool ? k_pool_.at(column.number, head) : k_.at(b, column.number, head);
+  }
+  const std::byte* value(std::int64_t b, const Column& column, std::int64_t head) const {
+    return column.in == Column::In::pool ? v_pool_.at(column.number, head) : v_.at(b, column.number, head);
   }
 
   // B1-B5: the columns that a block's tokens see, in order, and which of them each token sees.
-  std::vector<Column> collect(std::int64_t b, std::int64_t begin, std::int64_t end, std::int64_t head, std::vector<Reads>& reads) const {
+  std::vector<Column> collect(std::int64_t b, std::int64_t begin, std::int64_t end, std::vector<Reads>& reads) const {
     std::vector<Column> columns;
     if (view_.is_selecting()) {
       for (std::int64_t c = 0; c < view_.choices(); ++c) {
         const std::int64_t j = view_.choice(b, begin, c);
-        if (view_.sees(b, begin, j)) columns.push_back(column(b, j, head));
+        if (view_.sees(b, begin, j)) columns.push_back(column(b, j));
       }
       reads[0].range = {0, static_cast<std::int64_t>(columns.size())};
       return columns;
@@ -106,7 +113,7 @@ class Attend {
       if (range.begin == range.end) continue;
       all = all.begin == all.end ? range : ColumnRange{std::min(all.begin, range.begin), std::max(all.end, range.end)};
     }
-    for (std::int64_t j = all.begin; j < all.end; ++j) columns.push_back(column(b, j, head));
+    for (std::int64_t j = all.begin; j < all.end; ++j) columns.push_back(column(b, j));
     for (Reads& token : reads) {
       if (token.range.begin == token.range.end) token.range = {};
       else token.range = {token.range.begin - all.begin, token.range.end - all.begin};
@@ -115,52 +122,65 @@ class Attend {
       for (std::int64_t i = begin; i < end; ++i) {
         if (view_.sees_draft_token(b, i, j)) reads[static_cast<std::size_t>(i - begin)].single.push_back(static_cast<std::int64_t>(columns.size()));
       }
-      columns.push_back(token_column(b, j, head));
+      columns.push_back({Column::In::call, j});
     }
     return columns;
   }
 
-  // A block of tokens and one kv head: its query heads (D1) and tokens share the widened keys and values.
-  void attend_block(std::int64_t b, std::int64_t begin, std::int64_t end, std::int64_t kv_head) const {
-    std::vector<Reads> reads(static_cast<std::size_t>(end - begin));
-    const std::vector<Column> columns = collect(b, begin, end, kv_head, reads);
-    const std::int64_t queries = (end - begin) * group_;  // token-major
-    const auto reads_of = [&](std::int64_t query) -> const Reads& { return reads[static_cast<std::size_t>(query / group_)]; };
-    const auto q_row = [&](std::int64_t query) { return q_.at(b, begin + query / group_, kv_head * group_ + query % group_); };
+  // One query head of one token: its widened query, its scores (weights later) and its sum of values.
+  struct Query {
+    std::int64_t token, head;
+    const Reads* reads;
+    std::vector<double> query, weights, sum;
+    double denominator = 0;
+  };
 
-    std::vector<std::vector<double>> weights;  // scores first
-    std::vector<double> query_values = doubles(queries * size_), sums = doubles(queries * value_size_), denominators = doubles(queries);
-    for (std::int64_t n = 0; n < queries; ++n) {
-      widen(q_.dtype(), q_row(n), query_values.data() + n * size_, size_);
-      weights.push_back(doubles(reads_of(n).count()));
+  // A block of tokens and some kv heads. Query heads that read one kv head (D1), and the block's tokens, share the widened keys and values.
+  void attend_block(std::int64_t b, std::int64_t begin, std::int64_t end, std::int64_t first_head, std::int64_t last_head) const {
+    std::vector<Reads> reads(static_cast<std::size_t>(end - begin));
+    const std::vector<Column> columns = collect(b, begin, end, reads);
+    const std::int64_t per_kv_head = (end - begin) * group_;
+    std::vector<Query> queries;  // by kv head
+    for (std::int64_t n = 0; n < (last_head - first_head) * per_kv_head; ++n) {
+      const std::int64_t token = begin + n % per_kv_head / group_;
+      const Reads& seen = reads[static_cast<std::size_t>(token - begin)];
+      Query query{token, (first_head + n / per_kv_head) * group_ + n % group_, &seen, doubles(size_), doubles(seen.count()), doubles(value_size_)};
+      widen(q_.dtype(), q_.at(b, token, query.head), query.query.data(), size_);
+      queries.push_back(std::move(query));
     }
-    Tiles tiles(*this, columns);
-    for (std::int64_t first = 0; first < tiles.count(); first += tile) {
-      const double* keys = tiles.keys(first);
-      for (std::int64_t n = 0; n < queries; ++n) {
-        for_parts(reads_of(n), first, tiles.width(first), [&](std::int64_t c, std::int64_t width, std::int64_t at) {
-          double* score = weights[static_cast<std::size_t>(n)].data() + at;
-          kernels_.scores(keys + c, tile_stride, query_values.data() + n * size_, size_, score, width);
-          for (std::int64_t i = 0; i < width; ++i) score[i] = columns[static_cast<std::size_t>(first + c + i)].key != nullptr ? scale_ * score[i] : 0.0;
+    const auto for_tiles = [&](const auto& body) {
+      for (std::int64_t first = 0; first < static_cast<std::int64_t>(columns.size()); first += tile) {
+        const std::span<const Column> part = std::span(columns).subspan(static_cast<std::size_t>(first)).first(
+            static_cast<std::size_t>(std::min(tile, static_cast<std::int64_t>(columns.size()) - first)));
+        for (std::int64_t head = first_head; head < last_head; ++head) {
+          body(first, part, head, std::span(queries).subspan(static_cast<std::size_t>((head - first_head) * per_kv_head), static_cast<std::size_t>(per_kv_head)));
+        }
+      }
+    };
+    const Tiles tiles(*this, b);
+    for_tiles([&](std::int64_t first, std::span<const Column> part, std::int64_t head, std::span<Query> readers) {
+      const double* keys = tiles.keys(part, head);
+      for (Query& query : readers) {
+        for_parts(*query.reads, first, static_cast<std::int64_t>(part.size()), [&](std::int64_t c, std::int64_t width, std::int64_t at) {
+          double* score = query.weights.data() + at;
+          kernels_.scores(keys + c, tile_stride, query.query.data(), size_, score, width);
+          for (std::int64_t i = 0; i < width; ++i) score[i] = part[static_cast<std::size_t>(c + i)].in != Column::In::hole ? scale_ * score[i] : 0.0;
         });
       }
-    }
-    for (std::int64_t n = 0; n < queries; ++n) {
-      denominators[static_cast<std::size_t>(n)] = soften(b, begin + n / group_, kv_head * group_ + n % group_, weights[static_cast<std::size_t>(n)]);
-    }
-    for (std::int64_t first = 0; first < tiles.count(); first += tile) {
-      const double* values = tiles.values(first);
-      for (std::int64_t n = 0; n < queries; ++n) {
-        for_parts(reads_of(n), first, tiles.width(first), [&](std::int64_t c, std::int64_t width, std::int64_t at) {
-          kernels_.accumulate(sums.data() + n * value_size_, weights[static_cast<std::size_t>(n)].data() + at, values + c * value_size_, value_size_, width, value_size_);
+    });
+    for (Query& query : queries) query.denominator = soften(b, query.token, query.head, query.weights);
+    for_tiles([&](std::int64_t first, std::span<const Column> part, std::int64_t head, std::span<Query> readers) {
+      const double* values = tiles.values(part, head);
+      for (Query& query : readers) {
+        for_parts(*query.reads, first, static_cast<std::int64_t>(part.size()), [&](std::int64_t c, std::int64_t width, std::int64_t at) {
+          kernels_.accumulate(query.sum.data(), query.weights.data() + at, values + c * value_size_, value_size_, width, value_size_);
         });
       }
-    }
-    for (std::int64_t n = 0; n < queries; ++n) {
-      double* sum = sums.data() + n * value_size_;
+    });
+    for (Query& query : queries) {
       // D3: no column, no weight: zeros.
-      for (std::int64_t d = 0; reads_of(n).count() > 0 && d < value_size_; ++d) sum[d] /= denominators[static_cast<std::size_t>(n)];
-      narrow(q_.dtype(), sum, out_.at(b, begin + n / group_, kv_head * group_ + n % group_), value_size_);
+      for (std::int64_t d = 0; query.reads->count() > 0 && d < value_size_; ++d) query.sum[static_cast<std::size_t>(d)] /= query.denominator;
+      narrow(q_.dtype(), query.sum.data(), out_.at(b, query.token, query.head), value_size_);
     }
   }
 
@@ -177,47 +197,37 @@ class Attend {
     }
   }
 
-  // The columns of a block, widened tile by tile; holes are zeros.
+  // A tile's columns widened for one kv head; holes are zeros.
   class Tiles {
    public:
-    Tiles(const Attend& attend, const std::vector<Column>& columns)
-        : attend_(attend),
-          columns_(columns),
-          rows_(doubles(tile * std::max(attend.size_ + 8, attend.value_size_))),
-          keys_(doubles(attend.size_ * tile_stride)) {}
-
-    std::int64_t count() const { return static_cast<std::int64_t>(columns_.size()); }
-    std::int64_t width(std::int64_t first) const { return std::min(tile, count() - first); }
+    Tiles(const Attend& attend, std::int64_t b)
+        : attend_(attend), b_(b), rows_(doubles(tile * std::max(attend.size_ + 8, attend.value_size_))), keys_(doubles(attend.size_ * tile_stride)) {}
 
     /// keys[d * tile_stride + c]
-    const double* keys(std::int64_t first) {
+    const double* keys(std::span<const Column> part, std::int64_t head) const {
       const std::int64_t stride = attend_.size_ + 8;
-      for (std::int64_t c = 0; c < width(first); ++c) {
-        widen_or_clear(attend_.k_.dtype(), columns_[static_cast<std::size_t>(first + c)].key, rows_.data() + c * stride, attend_.size_);
+      for (std::size_t c = 0; c < part.size(); ++c) {
+        double* row = rows_.data() + static_cast<std::int64_t>(c) * stride;
+        if (part[c].in != Column::In::hole) widen(attend_.k_.dtype(), attend_.key(b_, part[c], head), row, attend_.size_);
+        else std::fill(row, row + attend_.size_, 0.0);
       }
-      attend_.kernels_.turn(rows_.data(), stride, width(first), attend_.size_, keys_.data(), tile_stride);
+      attend_.kernels_.turn(rows_.data(), stride, static_cast<std::int64_t>(part.size()), attend_.size_, keys_.data(), tile_stride);
       return keys_.data();
     }
     /// values[c * value_size + v]
-    const double* values(std::int64_t first) {
-      for (std::int64_t c = 0; c < width(first); ++c) {
-        widen_or_clear(attend_.v_.dtype(), columns_[static_cast<std::size_t>(first + c)].value, rows_.data() + c * attend_.value_size_, attend_.value_size_);
+    const double* values(std::span<const Column> part, std::int64_t head) const {
+      for (std::size_t c = 0; c < part.size(); ++c) {
+        double* row = rows_.data() + static_cast<std::int64_t>(c) * attend_.value_size_;
+        if (part[c].in != Column::In::hole) widen(attend_.v_.dtype(), attend_.value(b_, part[c], head), row, attend_.value_size_);
+        else std::fill(row, row + attend_.value_size_, 0.0);
       }
       return rows_.data();
     }
 
    private:
-    static void widen_or_clear(DType dtype, const std::byte* from, double* to, std::int64_t n) {
-      if (from != nullptr) {
-        widen(dtype, from, to, n);
-      } else {
-        std::fill(to, to + n, 0.0);
-      }
-    }
-
     const Attend& attend_;
-    const std::vector<Column>& columns_;
-    std::vector<double> rows_, keys_;
+    std::int64_t b_;
+    mutable std::vector<double> rows_, keys_;
   };
 
   // Scores to weights exp(s - max), in place; answers their sum with the sink's share (D4), and stores lse (D3).
