@@ -1,12 +1,17 @@
 // Reading a case's fields (case format: tensors, defaults, aliases, references, side files).
 #include "fields.h"
 
+#include "reserved.h"
+
 #include "arrays/array_file.h"
+#include "exact_json.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -25,11 +30,13 @@ std::int64_t as_integer(const json& value, std::string_view name) {
   if (value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
     reject(name, value.dump(), "integers of 64 bits");
   }
+  if (value.is_number_float() && value.get<double>() == 0 && std::signbit(value.get<double>())) return 0;  // written -0
   if (!value.is_number_integer()) reject(name, std::string(kind_of(value)), "an integer");
   return value.get<std::int64_t>();
 }
 
 double as_number(const json& value, std::string_view name) {
+  if (value.is_binary()) return number_of(value);
   if (value.is_string()) {
     const auto& text = value.get_ref<const std::string&>();
     if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
@@ -69,7 +76,8 @@ void put(DType dtype, std::byte* element, const json& value, std::string_view na
     }
     std::memcpy(element, &number, static_cast<std::size_t>(size_of(dtype)));  // little-endian: the low bytes
   } else {
-    write_number(dtype, element, as_number(value, name));
+    const double number = as_number(value, name);
+    write_number(dtype, element, dtype == DType::f64 ? number : nearly(value, number));
   }
 }
 
@@ -134,14 +142,47 @@ Placed place(const json& object, std::string_view name, DType dtype, Shape shape
 
 std::byte* row_start(const Tensor& tensor, std::int64_t row) { return tensor.raw() + row * tensor.stride(0) * size_of(tensor.dtype()); }
 
+Shape read_shape(const json& object, std::string_view name) {
+  const auto field = object.find("shape");
+  if (field == object.end() || !field->is_array()) reject(name, "no shape", "\"dtype\", \"shape\" and \"data\"");
+  if (field->size() > most_axes) reject(name, fmt::format("{} axes", field->size()), fmt::format("at most {}", most_axes));
+  Shape shape;
+  for (const json& axis : *field) shape.push_back(as_integer(axis, name));
+  return shape;
+}
+
+// {"rows": {"7": [...]}}: zeros but for these rows, in memory that is only reserved.
+Placed read_rows(const json& object, std::string_view name) {
+  require_keys(object, {"dtype", "shape", "rows"});
+  const DType dtype = read_dtype(object, name);
+  const Tensor tensor = reserve_tensor(dtype, read_shape(object, name), name);
+  const json& rows = object["rows"];
+  if (!rows.is_object() || tensor.rank() < 1) reject(name, "rows", "an object of flat rows by number, of a tensor with an axis 0");
+  const std::int64_t row_elements = tensor.size(0) == 0 ? 0 : tensor.elements() / tensor.size(0);
+  for (const auto& item : rows.items()) {
+    std::int64_t row = -1;
+    const char* end = item.key().data() + item.key().size();
+    const auto [stop, error] = std::from_chars(item.key().data(), end, row);
+    if (error != std::errc() || stop != end || row < 0 || row >= tensor.size(0)) {
+      reject(name, "row \"" + item.key() + "\"", fmt::format("0 to {}", tensor.size(0) - 1));
+    }
+    if (!item.value().is_array() || static_cast<std::int64_t>(item.value().size()) != row_elements) {
+      reject(name, fmt::format("{} elements in row {}", item.value().size(), row), fmt::format("{}", row_elements));
+    }
+    std::byte* element = tensor.raw() + row * row_elements * size_of(dtype);
+    for (const json& value : item.value()) {
+      put(dtype, element, value, name);
+      element += size_of(dtype);
+    }
+  }
+  return {tensor, tensor};
+}
+
 Placed read_object(const json& object, std::string_view name) {
+  if (object.contains("rows")) return read_rows(object, name);
   require_keys(object, {"dtype", "shape", "data", "row_stride"});
   const DType dtype = read_dtype(object, name);
-  const auto shape_field = object.find("shape");
-  if (shape_field == object.end() || !shape_field->is_array()) reject(name, "no shape", "\"dtype\", \"shape\" and \"data\"");
-  if (shape_field->size() > most_axes) reject(name, fmt::format("{} axes", shape_field->size()), fmt::format("at most {}", most_axes));
-  Shape shape;
-  for (const json& axis : *shape_field) shape.push_back(as_integer(axis, name));
+  Shape shape = read_shape(object, name);
   const auto data = object.find("data");
   if (data == object.end() || !data->is_array()) reject(name, "no data", "\"dtype\", \"shape\" and \"data\", flat in row-major order");
   const std::int64_t count = count_elements(shape, name);
@@ -169,9 +210,12 @@ Placed read_file(const json& object, std::string_view name, const std::filesyste
   };
   std::optional<DType> as;
   if (object.contains("dtype")) as = read_dtype(object, name);
+  const std::string file = text("file");
+  const std::string key = text("key");
+  if (file.find('\0') != std::string::npos) reject(name, "a file name with a NUL byte", "names of files");
   Tensor loaded;
   try {
-    loaded = arrays::load(folder / text("file"), text("key"), as);
+    loaded = arrays::load(folder / file, key, as);
   } catch (const Error& error) {
     throw Error(error.code(), std::string(name), fmt::format("{}: {}", name, error.what()));
   }
@@ -216,7 +260,8 @@ std::string_view kind_of(const json& value) {
 
 void Memory::hold(std::string name, const Tensor& tensor, const Tensor& storage, bool writable) {
   Held held{std::move(name), tensor, storage, {}, writable};
-  const auto bytes = static_cast<std::size_t>(storage.elements() * size_of(storage.dtype()));
+  auto bytes = static_cast<std::size_t>(storage.elements() * size_of(storage.dtype()));
+  if (is_reserved_size(bytes)) bytes = 0;  // it is not copied; guard pages and the judge's own copies watch over it
   for (const Held& other : held_) held.writable |= other.storage.raw() == storage.raw() && other.writable && bytes > 0;
   for (Held& other : held_) other.writable |= other.storage.raw() == storage.raw() && held.writable && bytes > 0;
   if (bytes > 0) held.before.assign(storage.raw(), storage.raw() + bytes);
@@ -258,7 +303,11 @@ const json& Fields::value(std::string_view name) {
 }
 
 Tensor Fields::read_alias(std::string_view name, const std::string& other, bool writable) {
-  if (!has(other) || !pending_.emplace(name).second) reject(name, fmt::format("the name \"{}\"", other), "the name of another field that is a tensor");
+  const bool is_tensor = has(other) && (object_[other].is_array() || object_[other].is_object() || object_[other].is_string());
+  if (!is_tensor || (object_[other].is_object() && !object_[other].contains("dtype") && !object_[other].contains("file") && !object_[other].contains("ref")) ||
+      !pending_.emplace(name).second) {
+    reject(name, fmt::format("the name \"{}\"", other), "the name of another field that is a tensor");
+  }
   const Tensor same = tensors_.contains(other) ? tensors_.find(other)->second : read(other, FieldKind::real, false);
   pending_.erase(std::string(name));
   const Tensor& storage = storages_.find(other)->second;

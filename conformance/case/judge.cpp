@@ -60,7 +60,7 @@ std::string tensor_difference(const std::string& name, const Tensor& got, const 
       continue;
     }
     return fmt::format("{}{}: expected {}, got {}{}", name, place(a.shape(), n), read_number(a.dtype(), ea), read_number(b.dtype(), eb),
-                       tolerance > 0 ? fmt::format(" (tolerance {})", tolerance) : "");
+                       tolerance > 0 && is_float(b.dtype()) ? fmt::format(" (tolerance {})", tolerance) : "");
   }
   return {};
 }

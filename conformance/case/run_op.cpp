@@ -205,9 +205,10 @@ Outputs run_gdn_verify(Fields& fields, const On& on) {
 Outputs run_page_table(Fields& fields, const On&) {
   const Index index = read_index(fields);
   const std::int64_t page_size = fields.integer("page_size");
-  const std::vector<std::int64_t> scratch = fields.has("scratch") ? fields.integers("scratch") : std::vector<std::int64_t>();
+  std::optional<std::vector<std::int64_t>> scratch;
+  if (fields.has("scratch")) scratch = fields.integers("scratch");
   fields.finish();
-  const PageTable table = PageTable::from(index, page_size, scratch);
+  const PageTable table = PageTable::from(index, page_size, std::move(scratch));
   return {{"cu_seqlens", table.cu_seqlens}, {"page_indices", table.page_indices}, {"page_indptr", table.page_indptr}, {"last_page_len", table.last_page_len}};
 }
 

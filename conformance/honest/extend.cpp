@@ -16,7 +16,8 @@ void store(const Sight& sight, const Rows& values, const Rows& pool, std::int64_
       const std::int64_t slot = sight.target(b, i, pool.size(0));
       if (slot < 0) continue;
       copy_row(values, 2, values.at(b, i), pool, 1, pool.at(slot), setting);
-      if (setting.is(Fault::neighbour_slot_written) && slot + 1 < pool.size(0)) copy_row(values, 2, values.at(b, i), pool, 1, pool.at(slot + 1), setting);
+      if (setting.is(Fault::neighbour_slot_written) && slot + 1 < pool.size(0))
+        copy_row(values, 2, values.at(b, i), pool, 1, pool.at(slot + 1), setting);
       const std::int64_t row = pool.extent(1) * pool.element_bytes();
       const std::int64_t step = pool.stride(0) * pool.element_bytes();
       if (setting.is(Fault::gap_overwritten) && slot + 1 < pool.size(0) && step > row) {
@@ -70,7 +71,8 @@ class Extend {
     std::vector<bool> seen(static_cast<std::size_t>(view.table_columns()));
     std::int64_t first = view.table_columns(), last = -1;
     for (std::int64_t j = 0; j < view.table_columns(); ++j) {
-      for (std::int64_t i = 0; i < view.seq() && !seen[static_cast<std::size_t>(j)]; ++i) seen[static_cast<std::size_t>(j)] = sight_.sees(b, i, j);
+      for (std::int64_t i = 0; i < view.seq() && !seen[static_cast<std::size_t>(j)]; ++i)
+        seen[static_cast<std::size_t>(j)] = sight_.sees(b, i, j);
       if (!seen[static_cast<std::size_t>(j)]) continue;
       first = std::min(first, j);
       last = j;
@@ -98,7 +100,8 @@ class Extend {
 
   void read_lane(std::int64_t b) const {
     const IndexView& view = sight_.view();
-    const std::vector<bool> seen = view.is_tabled() ? seen_columns(b) : std::vector<bool>(static_cast<std::size_t>(view.table_columns()), true);
+    const std::vector<bool> seen =
+        view.is_tabled() ? seen_columns(b) : std::vector<bool>(static_cast<std::size_t>(view.table_columns()), true);
     for (std::int64_t j = 0; j < view.table_columns(); ++j) {
       seen[static_cast<std::size_t>(j)] ? put(b, j, 2, seen_.at(b, j)) : clear_row(seen_, 2, seen_.at(b, j));
     }
@@ -118,7 +121,9 @@ class Extend {
       if (setting_.is(Fault::choices_sorted)) std::sort(columns.begin(), columns.end());
       if (setting_.is(Fault::duplicate_choices_once)) {
         for (std::size_t c = columns.size(); c-- > 0;) {
-          if (std::find(columns.begin(), columns.begin() + static_cast<std::ptrdiff_t>(c), columns[c]) != columns.begin() + static_cast<std::ptrdiff_t>(c)) columns[c] = -1;
+          if (std::find(columns.begin(), columns.begin() + static_cast<std::ptrdiff_t>(c), columns[c]) !=
+              columns.begin() + static_cast<std::ptrdiff_t>(c))
+            columns[c] = -1;
         }
       }
       for (std::int64_t c = 0; c < view.choices(); ++c) {

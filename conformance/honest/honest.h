@@ -19,8 +19,8 @@ struct HonestOptions {
   int chunk_length = 64;             ///< tokens, counted from a sequence's first new one; used where chunked
   bool decay_from_log_sums = false;  ///< decays within a chunk are exp(G_i - G_j) of sums of logs, else products
   Attention attention = Attention::direct;
-  bool fma = false;                  ///< a product and its addition round once
-  bool reversed_sums = false;        ///< sums of products run from the last term to the first
+  bool fma = false;            ///< a product and its addition round once
+  bool reversed_sums = false;  ///< sums of products run from the last term to the first
 };
 
 /// Runs an op on host tensors. Inputs are widened to float32 (float64 ones are rounded). Answers QUIRE_INTERNAL where memory is lacking.

@@ -46,7 +46,8 @@ void mask(const quire_mask_args& args, const Setting& setting) {
         std::int64_t column = c;
         if (view.is_selecting()) column = sight.chosen(b, i, c);
         bool seen = view.is_selecting() ? column >= 0 : sight.sees(b, i, c);
-        if (setting.is(Fault::mask_needs_slot) && view.is_tabled() && column >= 0 && column < view.table_columns()) seen = seen && view.slot(b, column) >= 0;
+        if (setting.is(Fault::mask_needs_slot) && view.is_tabled() && column >= 0 && column < view.table_columns())
+          seen = seen && view.slot(b, column) >= 0;
         const int yes = setting.is(Fault::mask_true_is_255) ? 255 : 1;
         *out.at(b, i, c) = static_cast<std::byte>(seen ? yes : 0);
       }
@@ -79,7 +80,7 @@ void gdn_prefill_slots(const quire_gdn_slots_args& args, const Setting& setting)
     const bool stores = sequence.fresh > 0 || (setting.is(Fault::empty_sequence_has_output_row) && sequence.pages > 0);
     put<std::int32_t>(read.at(i), prefix > 0 ? lists.page(i, read_page) : -1);
     put<std::int32_t>(write.at(i), stores ? lists.page(i, sequence.pages - 1) : -1);
-    put<std::int32_t>(prefixes.at(i), setting.is(Fault::prefix_counts_pages) ? sequence.total - sequence.total % sequence.page_size : prefix);
+    put<std::int32_t>(prefixes.at(i), setting.is(Fault::prefix_in_whole_pages) ? prefix - prefix % sequence.page_size : prefix);
     put<std::int32_t>(starts.at(i), lists.page_indptr(i) + first);
   }
 }

@@ -58,7 +58,8 @@ void copy_elements(const std::byte* from, std::byte* to, std::int64_t n, DType d
 
 }  // namespace
 
-void copy_row(const Rows& source, int source_axis, const std::byte* from, const Rows& to, int axis, std::byte* place, const Setting& setting) {
+void copy_row(const Rows& source, int source_axis, const std::byte* from, const Rows& to, int axis, std::byte* place,
+              const Setting& setting) {
   if (axis >= to.rank()) return copy_elements(from, place, 1, to.dtype(), setting);
   if (axis + 1 == to.rank()) return copy_elements(from, place, to.size(axis), to.dtype(), setting);  // the innermost axis is dense
   for (std::int64_t i = 0; i < to.size(axis); ++i) {

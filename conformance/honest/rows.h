@@ -44,7 +44,8 @@ class Rows {
 };
 
 /// Copies the axes of `to` from `axis` on; `source` has equal sizes from `source_axis` on. (C1)
-void copy_row(const Rows& source, int source_axis, const std::byte* from, const Rows& to, int axis, std::byte* place, const Setting& setting);
+void copy_row(const Rows& source, int source_axis, const std::byte* from, const Rows& to, int axis, std::byte* place,
+              const Setting& setting);
 /// Sets the axes from `axis` on to zero bits.
 void clear_row(const Rows& to, int axis, std::byte* place);
 

@@ -16,9 +16,37 @@ std::string_view name(ErrorCode code) {
   return "internal";
 }
 
+namespace {
+
+// Control characters as \xNN, so that a message is one line and says all it has to say.
+std::string without_controls(std::string_view text) {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string line;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7F) {
+      line += c;
+    } else {
+      line.append({'\\', 'x', digits[byte >> 4], digits[byte & 15]});
+    }
+  }
+  return line;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  constexpr std::size_t most = 300;
+  std::string line = without_controls(text.substr(0, most));
+  if (text.size() > most) line += "...";
+  return line;
+}
+
+std::string Error::escaped(const std::string& message) { return without_controls(message); }
+
 void reject(std::string_view argument, std::string_view given, std::string_view allowed) {
   std::string message;
-  message.append(argument).append(": ").append(given).append("; allowed: ").append(allowed);
+  message.append(printable(argument)).append(": ").append(printable(given)).append("; allowed: ").append(allowed);
   throw Error(ErrorCode::invalid_argument, std::string(argument), message);
 }
 

@@ -47,7 +47,7 @@ std::pair<std::int64_t, std::int64_t> consecutive_tokens(const IndexView& view, 
 
 }  // namespace
 
-PageTable PageTable::from(const Index& index, std::int64_t page_size, std::span<const std::int64_t> scratch) {
+PageTable PageTable::from(const Index& index, std::int64_t page_size, std::optional<std::vector<std::int64_t>> scratch) {
   const BlockTable& blocks = require_block_table(index, page_size);
   const IndexAbi abi(index);
   const IndexView view(*abi.get());
@@ -61,9 +61,9 @@ PageTable PageTable::from(const Index& index, std::int64_t page_size, std::span<
     const auto [first, count] = consecutive_tokens(view, b);
     if (count == 0) {
       last_page_len.push_back(as_i32(page_size, "page_size"));
-      if (!scratch.empty()) {
-        if (scratch_used == scratch.size()) reject("scratch", fmt::format("{} page ids", scratch.size()), "one for each lane of padding");
-        page_indices.push_back(as_i32(scratch[scratch_used++], "scratch"));
+      if (scratch) {
+        if (scratch_used == scratch->size()) reject("scratch", fmt::format("{} page ids", scratch->size()), "one for each lane of padding");
+        page_indices.push_back(as_i32((*scratch)[scratch_used++], "scratch"));
       }
     } else {
       if (!view.row_in_table(b)) reject("index", fmt::format("row {} of lane {}", view.row(b), b), fmt::format("rows 0 to {}", view.rows() - 1));
@@ -80,7 +80,7 @@ PageTable PageTable::from(const Index& index, std::int64_t page_size, std::span<
     cu_seqlens.push_back(as_i32(cu_seqlens.back() + count, "index"));
     page_indptr.push_back(as_i32(static_cast<std::int64_t>(page_indices.size()), "index"));
   }
-  if (scratch_used != scratch.size()) reject("scratch", fmt::format("{} page ids", scratch.size()), fmt::format("{}, one for each lane of padding", scratch_used));
+  if (scratch && scratch_used != scratch->size()) reject("scratch", fmt::format("{} page ids", scratch->size()), fmt::format("{}, one for each lane of padding", scratch_used));
   const auto tensor = [](const std::vector<std::int32_t>& values) {
     return Tensor::of(std::span<const std::int32_t>(values), {static_cast<std::int64_t>(values.size())});
   };

@@ -88,7 +88,7 @@ std::int64_t allowed_bytes() {
     const std::int64_t page = sysconf(_SC_PAGE_SIZE);
     std::int64_t bytes = 0;
     if (pages <= 0 || page <= 0 || __builtin_mul_overflow(pages, page, &bytes)) return std::numeric_limits<std::int64_t>::max();
-    return bytes;
+    return bytes / 2;
   }();
   return machine;
 }
@@ -99,7 +99,7 @@ std::int64_t checked_bytes(DType dtype, std::span<const std::int64_t> shape, std
   const bool overflow = __builtin_mul_overflow(count, size_of(dtype), &bytes);
   if (overflow || bytes > allowed_bytes()) {
     reject(argument, fmt::format("a tensor {}{} of {} bytes", name(dtype), to_string(shape), overflow ? "over 2^63" : fmt::to_string(bytes)),
-           fmt::format("at most {} bytes (QUIRE_MAX_MEMORY, or this machine's memory)", allowed_bytes()));
+           fmt::format("at most {} bytes (QUIRE_MAX_MEMORY, or half of this machine's memory)", allowed_bytes()));
   }
   return bytes;
 }

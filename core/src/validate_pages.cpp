@@ -5,11 +5,15 @@
 #include "require.h"
 #include "validate.h"
 
+#include <limits>
 #include <unordered_map>
 
 namespace quire::validate {
 
 namespace {
+
+// The rows and counts that the slots ops answer are i32 (E11).
+constexpr std::int64_t most_i32 = std::numeric_limits<std::int32_t>::max();
 
 // Which sequence writes and which reads a page of the call.
 class PageUse {
@@ -35,9 +39,12 @@ class PageUse {
   static constexpr std::int64_t several = -1;
 
   void require_in_pool(std::int64_t sequence, std::int64_t page) const {
+    if (page > most_i32) reject("page_indices", fmt::format("page {} for sequence {}", page, sequence), "ids of 32 bits");
     if (page < 0 || (num_pages_ && page >= *num_pages_)) {
       reject("page_indices", fmt::format("page {} for sequence {}", page, sequence),
-             num_pages_ ? fmt::format("pages 0 to {} where the call reads or writes", *num_pages_ - 1) : "0 or more where the call reads or writes");
+             !num_pages_        ? "0 or more where the call reads or writes"
+             : *num_pages_ == 0 ? "no page, since the pool has none"
+                                : fmt::format("pages 0 to {} where the call reads or writes", *num_pages_ - 1));
     }
   }
   void require_one_sequence(std::int64_t page) const {
@@ -122,7 +129,14 @@ std::int64_t prefill_pages(const Tensor& cu_seqlens, const PagedSequences& pages
       reject("page_indptr", fmt::format("pages of {} tokens for the {} new tokens of sequence {}", sequence.total, sequence.fresh, i),
              "pages for the new tokens at least");
     }
-    if (sequence.fresh == 0) continue;  // E14: it reads and writes nothing
+    if (sequence.prefix() > most_i32) {
+      reject("page_indptr", fmt::format("pages of {} tokens before the new ones for sequence {}", sequence.prefix(), i), "counts of 32 bits");
+    }
+    if (sequence.fresh == 0) {  // E14: it reads and writes nothing; the page of its last token is named all the same
+      const std::int64_t named = sequence.total > 0 ? lists.page(i, sequence.pages - 1) : 0;
+      if (named > most_i32 || named < -most_i32) reject("page_indices", fmt::format("page {} for sequence {}", named, i), "ids of 32 bits");
+      continue;
+    }
     if (sequence.prefix() > 0) use.read(i, lists.page(i, sequence.page_of(sequence.prefix() - 1)));
     for (std::int64_t j = sequence.page_of(sequence.prefix()); j < sequence.pages; ++j) use.write(i, lists.page(i, j));
   }

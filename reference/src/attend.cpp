@@ -245,7 +245,7 @@ class Attend {
     kernels_.weights(scores.data(), greatest, count);
     double sum = 0;
     for (const double weight : scores) sum += weight;
-    if (sink != nothing) sum += math::exp(sink - greatest);
+    if (sink != nothing) sum += sink == greatest ? 1.0 : math::exp(sink - greatest);  // also where both are infinite
     // An infinite score is its own sum of exps; the formula would subtract infinities.
     narrow(DType::f32, std::isinf(greatest) ? greatest : greatest + math::log(sum), lse_.at(b, i, head));
     return sum;

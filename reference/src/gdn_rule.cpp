@@ -14,12 +14,13 @@ std::size_t padded(std::int64_t size) {
   return static_cast<std::size_t>((size + rule_width - 1) / rule_width * rule_width);
 }
 
-// E2: x / sqrt(sum of squares + 1e-6), the sum in ascending order.
-void normalise(std::vector<double>& x) {
+// E2: x / sqrt(sum of squares + 1e-6), the sum in ascending order; answers the sum.
+double normalise(std::vector<double>& x) {
   double sum = 0;
   for (const double element : x) sum += element * element;
   const double norm = std::sqrt(sum + 1e-6);
   for (double& element : x) element /= norm;
+  return sum;
 }
 
 }  // namespace
@@ -46,8 +47,8 @@ void HeadInputs::load(const TokenPlace& token) {
   widen(operands_.k.dtype(), row(operands_.k, token), key_.data(), operands_.key_size());
   widen(operands_.v.dtype(), row(operands_.v, token), value_.data(), operands_.value_size());
   if (operands_.use_qk_l2norm) {
-    normalise(query_);
-    normalise(key_);
+    query_squares_ = normalise(query_);
+    key_squares_ = normalise(key_);
   }
   load_gates(token);
 }

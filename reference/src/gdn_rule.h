@@ -45,6 +45,9 @@ class HeadInputs {
   double* output() { return output_.data(); }
   double decay() const { return decay_; }
   double beta() const { return beta_; }
+  /// E2's sums of squares; 0 without it.
+  double key_squares() const { return key_squares_; }
+  double query_squares() const { return query_squares_; }
 
  private:
   std::byte* row(const RowView& view, const TokenPlace& token) const;
@@ -55,6 +58,7 @@ class HeadInputs {
   std::int64_t head_;
   std::vector<double> key_, query_, value_, output_;  // value and output padded to whole groups of rule_width
   double decay_ = 1, beta_ = 1;
+  double key_squares_ = 0, query_squares_ = 0;
 };
 
 /// S[V, K] of one head in float64: groups of rule_width rows v, held [group][k][v].

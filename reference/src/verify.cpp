@@ -1,67 +1,30 @@
 // The recurrence under a draft: every token goes on from its parent's unrounded state (law F2).
-#include "gdn_rule.h"
+#include "gdn_calls.h"
 #include "ops.h"
 #include "parallel.h"
 
-#include <algorithm>
 #include <memory>
-#include <numeric>
 #include <vector>
 
 namespace quire::reference {
 
 namespace {
 
-// A lane's tree: each real token's parent (-1: it starts from the sequence's row), and an order in which parents come first.
-struct Tree {
-  std::vector<std::int64_t> order, parents, children;
-};
-
-Tree tree_of(const IndexView& view, std::int64_t b) {
-  Tree tree;
-  tree.parents.assign(static_cast<std::size_t>(view.seq()), -1);
-  tree.children.assign(static_cast<std::size_t>(view.seq()), 0);
-  for (std::int64_t i = 0; i < view.seq(); ++i) {
-    if (!view.is_real(b, i)) continue;
-    tree.order.push_back(i);
-    std::int64_t& parent = tree.parents[static_cast<std::size_t>(i)];
-    for (std::int64_t j = 0; j < view.seq(); ++j) {
-      const std::int64_t p = view.position(b, j);
-      if (p < 0 || p >= view.position(b, i) || !view.draft_sees(b, i, j)) continue;
-      if (parent < 0 || p > view.position(b, parent)) parent = j;
-    }
-    if (parent >= 0) ++tree.children[static_cast<std::size_t>(parent)];
-  }
-  std::stable_sort(tree.order.begin(), tree.order.end(),
-                   [&](std::int64_t i, std::int64_t j) { return view.position(b, i) < view.position(b, j); });
-  return tree;
-}
-
 class Verify {
  public:
   explicit Verify(const quire_gdn_verify_args& args)
-      : view_(*args.index), pool_(args.state_pool), read_(args.state_indices), slots_(args.state_slots) {
-    operands_.q = RowView(args.q);
-    operands_.k = RowView(args.k);
-    operands_.v = RowView(args.v);
-    operands_.g = RowView(args.g);
-    operands_.beta = RowView(args.beta);
-    operands_.output = RowView(args.output);
-    operands_.scale = args.scale;
-    operands_.use_qk_l2norm = args.use_qk_l2norm != 0;
-    operands_.lead = 2;
-  }
+      : operands_(operands_of(args)), view_(*args.index), pool_(args.state_pool), read_(args.state_indices), slots_(args.state_slots) {}
 
   void run() {
-    std::vector<Tree> trees;
-    for (std::int64_t b = 0; b < view_.batch(); ++b) trees.push_back(tree_of(view_, b));
+    std::vector<DraftTree> trees;
+    for (std::int64_t b = 0; b < view_.batch(); ++b) trees.push_back(draft_tree(view_, b));
     const std::int64_t heads = operands_.heads();
     const double work = static_cast<double>(view_.batch() * view_.seq() * heads) * static_cast<double>(operands_.key_size() * operands_.value_size()) * 4;
     parallel_for(view_.batch() * heads, work, [&](std::int64_t task) { run_head(task / heads, task % heads, trees[static_cast<std::size_t>(task / heads)]); });
   }
 
  private:
-  void run_head(std::int64_t b, std::int64_t head, Tree tree) const {
+  void run_head(std::int64_t b, std::int64_t head, DraftTree tree) const {
     const bool padded = !row_in(pool_, read_(b));  // E6
     for (std::int64_t i = 0; i < view_.seq(); ++i) {
       if (padded || !view_.is_real(b, i)) operands_.output.clear_row(3, operands_.output.at(b, i, head));

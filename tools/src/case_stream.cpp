@@ -1,6 +1,8 @@
 // Splitting a text into JSON values.
 #include "case_stream.h"
 
+#include "case/exact_json.h"
+
 #include <quire/error.h>
 
 #include <fmt/format.h>
@@ -47,11 +49,9 @@ std::size_t value_end(std::string_view text, std::size_t begin) {
 
 json parse(std::string_view text, std::size_t begin, std::size_t end) {
   try {
-    return json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin), text.begin() + static_cast<std::ptrdiff_t>(end));
-  } catch (const json::exception& error) {
-    std::string_view what = error.what();
-    if (const std::size_t bracket = what.find("] "); bracket != std::string_view::npos) what.remove_prefix(bracket + 2);
-    reject("case", fmt::format("the JSON that begins at line {}: {}", line_of(text, begin), what), "JSON objects");
+    return conformance::parse_exact(text.substr(begin, end - begin));
+  } catch (const Error& error) {
+    reject("case", fmt::format("the JSON that begins at line {}: {}", line_of(text, begin), error.what()), "JSON objects");
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -46,7 +47,19 @@ std::string read_text(const std::string& file) {
   return text;
 }
 
+// Before anything runs: results must not name a file that can't be.
+void require_writable(const std::string& side) {
+  const std::filesystem::path path(side);
+  if (path.extension() != ".npz" && path.extension() != ".safetensors") reject("side", side, "a .npz or .safetensors file");
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  if (access(folder.c_str(), W_OK) != 0) {
+    throw Error(ErrorCode::unavailable, "side", fmt::format("side: {}: {}", side, std::strerror(errno)));
+  }
+}
+
 int run_eval(const EvalOptions& options) {
+  if (options.files.empty()) reject("case", "no file", "case files; - is standard input");
+  if (!options.side.empty()) require_writable(options.side);
   conformance::EvaluateOptions evaluate;
   if (!options.backend.empty()) evaluate.on.backend = &backend(options.backend);
   std::map<std::string, Tensor> side;
@@ -75,7 +88,7 @@ int run_eval(const EvalOptions& options) {
       });
     } catch (const Error& error) {
       std::fflush(stdout);
-      fmt::print(stderr, "quire eval: {}: {}\n", file, error.what());
+      fmt::print(stderr, "quire eval: {}: {}\n", printable(file), error.what());
       return 2;
     }
     if (interrupted()) {
@@ -94,7 +107,7 @@ int run_eval(const EvalOptions& options) {
 void add_eval(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("eval", "Run cases (one JSON object, a list, or JSON lines) and print one JSON result per case");
   const auto options = std::make_shared<EvalOptions>();
-  command->add_option("case", options->files, "Case files; - is standard input")->required();
+  command->add_option("case", options->files, "Case files; - is standard input");
   command->add_option("--backend", options->backend, "The backend that runs them (quire backends lists them)");
   command->add_option("--side", options->side, "Put result tensors into this .npz or .safetensors file");
   command->add_flag("--quiet", options->quiet, "Print only results in error or not as expected, and a summary");

@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", QUIRE_VERSION);
   int exit_code = 0;
   quire::tools::add_backends(app, exit_code);
+  quire::tools::add_conformance(app, exit_code);
   quire::tools::add_eval(app, exit_code);
   quire::tools::add_story(app, exit_code);
   try {
@@ -32,7 +33,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& success) {
     return app.exit(success);  // --help, --version
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "quire: {} (quire --help, quire COMMAND --help)\n", error.what());
+    fmt::print(stderr, "quire: {} (quire --help, quire COMMAND --help)\n", quire::printable(error.what()));
     return 2;
   } catch (const quire::Error& error) {
     fmt::print(stderr, "quire: {}\n", error.what());

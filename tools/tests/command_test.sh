@@ -48,7 +48,10 @@ expect 2 'no case' "$quire" eval "$work/empty.json"
 expect 2 'nested deeper' "$quire" eval "$work/deep.json"
 expect 2 'No such file' "$quire" eval "$work/missing.json"
 expect 2 'Is a directory' "$quire" eval "$work"
-expect 2 'case is required' "$quire" eval
+expect 2 'no file' "$quire" eval
+expect 2 'not expected: --zzz' "$quire" eval --zzz
+expect 2 'a\\x0ab' "$quire" eval $'a\nb'
+expect 2 'duplicate key' bash -c 'echo "{\"op\":\"mask\",\"op\":\"index\"}" | "$0" eval -' "$quire"
 expect 2 'backend: "nonsense"; allowed: .*reference' "$quire" eval --backend nonsense "$work/good.json"
 expect 1 '"argument":"QUIRE_ISA"' env QUIRE_ISA=nonsense "$quire" eval --backend reference "$work/good.json"
 expect 1 '"argument":"QUIRE_THREADS"' env QUIRE_THREADS=0 "$quire" eval "$work/good.json"

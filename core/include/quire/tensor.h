@@ -32,7 +32,7 @@ struct Device {
 /// Elements of a shape. Raises invalid_argument naming `argument` when an axis is negative or the product exceeds 2^63 - 1.
 std::int64_t count_elements(std::span<const std::int64_t> shape, std::string_view argument);
 
-/// The most bytes that one tensor may have: QUIRE_MAX_MEMORY where it is set (bytes, or with K, M, G, T), else this machine's memory.
+/// The most bytes that one tensor may have: QUIRE_MAX_MEMORY where it is set (bytes, or with K, M, G, T), else half of this machine's memory.
 std::int64_t allowed_bytes();
 
 /// Bytes of a dense tensor. Raises invalid_argument naming `argument` when they overflow or exceed allowed_bytes(); allocates nothing.

@@ -43,11 +43,17 @@ std::string raw_dtype(Random& random) {
 void add_raw_gates(Random& random, const Heads& heads, const Ints& gate_shape, Json& result) {
   const Json edges = {25, 20, -50, 0};
   result["A_log"] = draw_tensor(random, raw_dtype(random), {heads.all}, Style::normals);
+  // Long gates: a past the end of float32's exp, and a rate so small that the decay is none of 0 and 1.
+  const bool is_long = random.chance(25);
+  if (is_long) {
+    for (auto& value : result["A_log"]["data"]) value = -5 - random.between(0, 3);
+  }
   result["dt_bias"] = draw_tensor(random, raw_dtype(random), {heads.all}, Style::normals);
   for (const char* name : {"a", "b"}) {
     Json& raw = result[name] = draw_tensor(random, raw_dtype(random), gate_shape, Style::normals);
     for (auto& value : raw["data"]) {
-      if (random.chance(15)) value = edges[static_cast<std::size_t>(random.between(0, 3))];
+      if (is_long && *name == 'a' && random.chance(50)) value = 90 + random.between(0, 120);
+      else if (random.chance(15)) value = edges[static_cast<std::size_t>(random.between(0, 3))];
     }
   }
 }

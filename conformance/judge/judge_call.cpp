@@ -1,0 +1,265 @@
+// Judging one call of a backend.
+#include "judge_call.h"
+
+#include "naming.h"
+#include "sandbox.h"
+
+#include "case/reserved.h"
+#include "error_model.h"
+
+#include <quire/tensor.h>
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace quire::conformance {
+
+namespace {
+
+using reference::Bounds;
+
+// Two different patterns in what must be written: an element that differs between the runs as they do was not written.
+constexpr std::byte first_fill{0xFF};
+constexpr std::byte second_fill{0x5A};
+
+constexpr std::string_view intact_law = "ABI";
+
+/// The contract's tolerance for a tensor of a call: for all of it, or for rows of a pool.
+struct Tolerances {
+  std::map<std::string_view, Bounds> whole;
+  std::map<std::string_view, std::map<std::int64_t, Bounds>> rows;
+};
+
+class CallJudge {
+ public:
+  CallJudge(const Backend& candidate, const Backend& reference, quire_op op, const void* args)
+      : candidate_(candidate), reference_(reference), op_(op), args_(args), expected_(op, args, std::byte{0}) {}
+
+  CallVerdict run() {
+    CallVerdict verdict;
+    verdict.reason = candidate_.unsupported_reason(op_, args_);
+    Tolerances tolerances = tolerances_before();
+    reference_.run(nullptr, op_, expected_.args());
+    if (verdict.reason.empty()) {
+      tolerances_after(tolerances);
+      judge(tolerances, verdict);
+    } else {
+      verdict.status = CallVerdict::Status::unsupported;
+    }
+    expected_.copy_back();
+    return verdict;
+  }
+
+ private:
+  quire_contract contract() const {
+    const quire_tensor* input = expected_.call().tensor("q");
+    const char* states[] = {"state_pool", "output_state", "initial_state", "state_checkpoints"};
+    quire_dtype state = QUIRE_F32;
+    for (const char* name : states) {
+      if (const quire_tensor* tensor = expected_.call().tensor(name); tensor != nullptr) {
+        state = tensor->dtype;
+        break;
+      }
+    }
+    return candidate_.contract(op_, static_cast<DType>(input != nullptr ? input->dtype : static_cast<quire_dtype>(QUIRE_F32)), static_cast<DType>(state));
+  }
+
+  // The gated delta rule's, from the states as they are before the call.
+  Tolerances tolerances_before() const {
+    Tolerances tolerances;
+    const auto take = [&](reference::GdnBounds bounds, std::string_view state) {
+      tolerances.whole.emplace("output", std::move(bounds.output));
+      // One pool may be both: a row that either stores is judged by it.
+      if (const quire_tensor *final = expected_.call().tensor(state), *checkpoints = expected_.call().tensor("state_checkpoints");
+          final != nullptr && checkpoints != nullptr && final->data == checkpoints->data) {
+        bounds.output_state.insert(bounds.state_checkpoints.begin(), bounds.state_checkpoints.end());
+        bounds.state_checkpoints = bounds.output_state;
+      }
+      tolerances.rows.emplace(state, std::move(bounds.output_state));
+      tolerances.rows.emplace("state_checkpoints", std::move(bounds.state_checkpoints));
+    };
+    switch (op_) {
+      case QUIRE_OP_GDN_PREFILL: take(reference::gdn_prefill_bounds(*static_cast<const quire_gdn_prefill_args*>(args_), contract()), "output_state"); break;
+      case QUIRE_OP_GDN_DECODE: take(reference::gdn_decode_bounds(*static_cast<const quire_gdn_decode_args*>(args_), contract()), "state_pool"); break;
+      case QUIRE_OP_GDN_VERIFY: take(reference::gdn_verify_bounds(*static_cast<const quire_gdn_verify_args*>(args_), contract()), "state_pool"); break;
+      default: break;
+    }
+    return tolerances;
+  }
+
+  // Attention's, from the pools as the call's stores leave them.
+  void tolerances_after(Tolerances& tolerances) const {
+    if (op_ != QUIRE_OP_ATTEND) return;
+    reference::AttendBounds bounds = reference::attend_bounds(*static_cast<const quire_attend_args*>(expected_.args()), contract());
+    tolerances.whole.emplace("out", std::move(bounds.out));
+    tolerances.whole.emplace("lse", std::move(bounds.lse));
+  }
+
+  void judge(const Tolerances& tolerances, CallVerdict& verdict) {
+    Sandbox first(op_, args_, first_fill);
+    Sandbox second(op_, args_, second_fill);
+    try {
+      candidate_.run(nullptr, op_, first.args());
+      candidate_.run(nullptr, op_, second.args());
+    } catch (const Error& error) {
+      fail(verdict, "ABI", {}, {}, fmt::format("run failed after supports said yes: {}", error.what()));
+      return;
+    }
+    for (const Sandbox* run : {&first, &second}) {
+      for (const std::string& text : run->violations()) fail(verdict, intact_law, {}, {}, text);
+    }
+    const auto& expected = expected_.call().tensors();
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      if (expected[i].role == TensorRole::read) continue;
+      compare(expected[i], *first.call().tensors()[i].tensor, *second.call().tensors()[i].tensor, tolerances, verdict);
+    }
+  }
+
+  void compare(const CallTensor& expected, const quire_tensor& got, const quire_tensor& again, const Tolerances& tolerances, CallVerdict& verdict) {
+    const auto dtype = static_cast<DType>(got.dtype);
+    const std::int64_t size = size_of(dtype);
+    const auto whole = tolerances.whole.find(expected.name);
+    const auto rows = tolerances.rows.find(expected.name);
+    std::int64_t row_elements = 1;
+    for (std::int32_t a = 1; a < got.rank; ++a) row_elements *= got.shape[a];
+    const auto element_wrong = [&](std::int64_t n, const std::byte* element, const std::byte* wanted, const std::byte* repeated) {
+      const Bounds* bounds = whole != tolerances.whole.end() ? &whole->second : nullptr;
+      std::int64_t place = n;
+      if (rows != tolerances.rows.end() && row_elements > 0) {
+        const auto row = rows->second.find(n / row_elements);
+        bounds = row != rows->second.end() ? &row->second : nullptr;
+        place = n % row_elements;
+      }
+      if (std::memcmp(element, repeated, static_cast<std::size_t>(size)) != 0) {
+        const bool unwritten = expected.role == TensorRole::write && is_filled(element, size, first_fill) && is_filled(repeated, size, second_fill);
+        fail_at(verdict, expected, n, dtype, wanted, element, unwritten ? "is not written" : "differs from one run to the next", {});
+      } else if (bounds == nullptr) {
+        if (std::memcmp(element, wanted, static_cast<std::size_t>(size)) != 0) fail_at(verdict, expected, n, dtype, wanted, element, "must be equal bit for bit", {});
+      } else if (bounds->deviation[static_cast<std::size_t>(place)] >= 0) {
+        within(verdict, expected, n, dtype, wanted, element, bounds->center[static_cast<std::size_t>(place)], bounds->deviation[static_cast<std::size_t>(place)]);
+      }
+    };
+    const auto bytes = static_cast<std::size_t>(got.rank > 0 ? got.shape[0] * row_elements * size : size);
+    if (is_reserved_size(bytes)) {
+      // Reserved memory is dense, and zero where no run used it.
+      std::set<std::int64_t> used;
+      for (const quire_tensor* tensor : {static_cast<const quire_tensor*>(expected.tensor), &got, &again}) {
+        for (const auto& [first, last] : used_ranges(static_cast<const std::byte*>(tensor->data), bytes)) {
+          for (auto row = static_cast<std::int64_t>(first) / (row_elements * size); row * row_elements * size < static_cast<std::int64_t>(last); ++row) used.insert(row);
+        }
+      }
+      const auto at = [&](const quire_tensor& tensor, std::int64_t n) { return static_cast<const std::byte*>(tensor.data) + n * size; };
+      for (const std::int64_t row : used) {
+        for (std::int64_t n = row * row_elements; n < (row + 1) * row_elements; ++n) element_wrong(n, at(got, n), at(*expected.tensor, n), at(again, n));
+      }
+      return;
+    }
+    std::vector<const std::byte*> others, runs;
+    for_each_element(*expected.tensor, size, [&](const std::byte* element) { others.push_back(element); });
+    for_each_element(again, size, [&](const std::byte* element) { runs.push_back(element); });
+    std::int64_t n = 0;
+    for_each_element(got, size, [&](const std::byte* element) {
+      element_wrong(n, element, others[static_cast<std::size_t>(n)], runs[static_cast<std::size_t>(n)]);
+      ++n;
+    });
+  }
+
+  void within(CallVerdict& verdict, const CallTensor& tensor, std::int64_t n, DType dtype, const std::byte* wanted, const std::byte* got, double center,
+              double deviation) {
+    const double value = read_number(dtype, got);
+    const auto code = static_cast<quire_dtype>(dtype);
+    const double allowed = reference::allowed(center, deviation, code, contract_);
+    const double error = std::fabs(value - center);
+    const double ratio = error == 0 ? 0 : error / allowed;
+    if (std::isfinite(ratio)) verdict.errors.add(ratio);
+    if (reference::accepts(value, center, deviation, code, contract_)) return;
+    fail_at(verdict, tensor, n, dtype, wanted, got, std::isfinite(ratio) ? fmt::format("is {:.3g} times the tolerance off", ratio) : "must be the same",
+            fmt::format("{:.3g}", allowed));
+  }
+
+  static bool is_filled(const std::byte* element, std::int64_t size, std::byte fill) {
+    for (std::int64_t i = 0; i < size; ++i) {
+      if (element[i] != fill) return false;
+    }
+    return true;
+  }
+
+  void fail_at(CallVerdict& verdict, const CallTensor& tensor, std::int64_t n, DType dtype, const std::byte* wanted, const std::byte* got, const std::string& what,
+               const std::string& tolerance) {
+    if (verdict.status == CallVerdict::Status::failed) return;  // the first says most
+    std::vector<std::int64_t> indices(static_cast<std::size_t>(tensor.tensor->rank));
+    for (std::size_t axis = indices.size(); axis-- > 0;) {
+      indices[axis] = n % tensor.tensor->shape[axis];
+      n /= tensor.tensor->shape[axis];
+    }
+    const auto text = [&](const std::byte* element) {
+      return is_float(dtype) ? fmt::format("{}", read_number(dtype, element)) : fmt::format("{}", read_integer(dtype, element));
+    };
+    const std::string law = law_of(expected_.call(), tensor.name);
+    fail(verdict, law, tensor.name, place_of(expected_.call(), tensor.name, indices), {});
+    verdict.failure.expected = text(wanted);
+    verdict.failure.got = text(got);
+    verdict.failure.tolerance = tolerance;
+    verdict.failure.message = fmt::format("{} {} at {}: {} ({}): expected {}, got {}{}", op_name(op_), tensor.name, verdict.failure.place, what, law,
+                                          verdict.failure.expected, verdict.failure.got, tolerance.empty() ? "" : ", tolerance " + tolerance);
+  }
+
+  void fail(CallVerdict& verdict, std::string_view law, std::string_view tensor, std::string place, const std::string& what) {
+    if (verdict.status == CallVerdict::Status::failed) return;
+    verdict.status = CallVerdict::Status::failed;
+    verdict.failure = {std::string(op_name(op_)), std::string(law), std::string(tensor), std::move(place), {}, {}, {}, fmt::format("{}: {}", op_name(op_), what)};
+  }
+
+  const Backend& candidate_;
+  const Backend& reference_;
+  quire_op op_;
+  const void* args_;
+  Sandbox expected_;
+  quire_contract contract_ = contract();
+};
+
+// The judge whose backend is being called on this thread.
+thread_local Judging* current = nullptr;
+thread_local std::string failure_text;
+
+}  // namespace
+
+CallVerdict judge_call(const Backend& candidate, const Backend& reference, quire_op op, const void* args) {
+  return CallJudge(candidate, reference, op, args).run();
+}
+
+quire_backend_table Judging::table_for(const Backend& reference) {
+  quire_backend_table table = reference.table();
+  table.run = Judging::run;
+  table.last_error = [] { return failure_text.c_str(); };
+  return table;
+}
+
+Judging::Judging(const Backend& candidate, const Backend& reference)
+    : candidate_(candidate), reference_(reference), table_(table_for(reference)), backend_(&table_, "(judging)"), outer_(current) {
+  current = this;
+}
+
+Judging::~Judging() { current = outer_; }
+
+std::vector<CallVerdict> Judging::take() { return std::exchange(verdicts_, {}); }
+
+quire_status Judging::run(quire_stream*, quire_op op, const void* args, void*, std::size_t) {
+  try {
+    current->verdicts_.push_back(judge_call(current->candidate_, current->reference_, op, args));
+    return QUIRE_OK;
+  } catch (const Error& error) {
+    failure_text = error.what();
+    return static_cast<quire_status>(error.code());
+  } catch (const std::exception& error) {
+    failure_text = error.what();
+    return QUIRE_INTERNAL;
+  }
+}
+
+}  // namespace quire::conformance

@@ -1,0 +1,41 @@
+// Judging one call of a backend: run beside the reference, compared element by element.
+#pragma once
+
+#include <quire/registry.h>
+
+#include "verdict.h"
+
+namespace quire::conformance {
+
+/// Runs the call on the reference and twice on the candidate, each on memory of its own, and compares: bit for bit where the laws are exact,
+/// within the derived tolerance of the candidate's contract elsewhere. The caller's memory gets the reference's results. Raises the
+/// reference's errors.
+CallVerdict judge_call(const Backend& candidate, const Backend& reference, quire_op op, const void* args);
+
+/// A backend whose `run` judges `candidate`'s and keeps the verdicts, for `evaluate` and everything else that calls ops on a backend.
+/// On each thread the youngest judges.
+class Judging {
+ public:
+  Judging(const Backend& candidate, const Backend& reference);
+  ~Judging();
+  Judging(const Judging&) = delete;
+  Judging& operator=(const Judging&) = delete;
+
+  const Backend& backend() const { return backend_; }
+  const Backend& candidate() const { return candidate_; }
+  /// The verdicts of the calls since the last `take`.
+  std::vector<CallVerdict> take();
+
+ private:
+  static quire_status run(quire_stream* stream, quire_op op, const void* args, void* workspace, std::size_t bytes);
+  static quire_backend_table table_for(const Backend& reference);
+
+  const Backend& candidate_;
+  const Backend& reference_;
+  quire_backend_table table_;
+  Backend backend_;
+  Judging* outer_;  // the one this one stands in for, until it ends
+  std::vector<CallVerdict> verdicts_;
+};
+
+}  // namespace quire::conformance

@@ -1,0 +1,39 @@
+// What the judge says of one call: where it first went wrong, and how far errors were from what is allowed.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace quire::conformance {
+
+/// Counts of |error| / allowed, over all elements that have a tolerance.
+struct ErrorDistribution {
+  /// Up to 0.01, 0.1, 0.25, 0.5, 0.75, 1, and above.
+  std::array<std::int64_t, 7> counts{};
+  double largest = 0;
+
+  void add(double ratio);
+  void add(const ErrorDistribution& other);
+  std::int64_t total() const;
+};
+
+/// The first wrong element of a call, or what else was wrong with it.
+struct Failure {
+  std::string op;
+  std::string law;      ///< "C5"
+  std::string tensor;   ///< the field, empty where no tensor is at fault
+  std::string place;    ///< "lane 0, token 2, head 1, element 3"
+  std::string expected, got, tolerance;
+  std::string message;  ///< one line with all of it
+};
+
+struct CallVerdict {
+  enum class Status { passed, failed, unsupported } status = Status::passed;
+  std::string reason;  ///< why unsupported
+  Failure failure;
+  ErrorDistribution errors;
+};
+
+}  // namespace quire::conformance
