@@ -21,6 +21,9 @@ echo; echo "== A table with a mistake in it: quire eval, op check"
 {"op":"check","index":{"pos":[[2]],"table":[[4,-1,4]]},"slots":8}
 CASE
 
+echo; echo "== A backend checked with random cases of every law: quire conformance"
+"$quire" conformance --backend reference --count 200 --quiet | tail -n 1
+
 data=../shared/data
 if [ -n "${QUIRE_MODEL:-}" ] || [ -f "$data/stories260K.bin" ]; then
   echo; echo "== A language model on every cache layout: quire story --layout all"

@@ -13,8 +13,8 @@ namespace quire::reference {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-// log of float32's smallest normal number, what a decay of 0 is taken for in a sum of logs.
-constexpr double most_log = 87.4;
+// |log| of float32's smallest number, what a decay of 0 is taken for in a sum of logs.
+constexpr double most_log = 103.3;
 
 double square(double x) { return x * x; }
 
@@ -129,12 +129,14 @@ RuleErrors::Gates RuleErrors::gates(const TokenPlace& token) {
   return errors;
 }
 
-// Whether the sequence had this token's k, v, g and beta before, or where operands are narrow its k.
+// Whether the sequence had this token's k, v, g and beta before, or where keys are rounded before they
+// multiply, its k.
 bool RuleErrors::is_repeated() {
   std::uint64_t hash = 14695981039346656037ULL;
   const auto add = [&](double x) { hash = (hash ^ std::bit_cast<std::uint64_t>(x) ^ (hash >> 29)) * 0x9E3779B97F4A7C15ULL; };
   for (std::int64_t i = 0; i < keys_; ++i) add(inputs_.key()[i]);
-  if (u_.operand <= u_.accumulate) {
+  // Its roundings to a narrow type or by E2 are the key's own.
+  if (u_.operand <= u_.accumulate && !operands_->use_qk_l2norm) {
     for (std::int64_t v = 0; v < values_; ++v) add(inputs_.value()[v]);
     add(inputs_.decay());
     add(inputs_.beta());
@@ -204,8 +206,9 @@ void RuleErrors::update() {
   const double normalising = operands_->use_qk_l2norm ? 2 * u_.accumulate : 0;
   // How many tokens long an error of roundoff u repeats, where what is rounded moves in one direction by `drawn` and to and fro by
   // `stirred`.
-  const auto repeats = [&](double u, double drawn, double stirred) {
-    if (drawn + stirred < u) return tokens_;  // it is rounded back to what it was
+  const auto repeats = [&](double u, double drawn, double stirred, double moved) {
+    // It is rounded back to what it was, at most by as much as it had moved.
+    if (moved < u) return tokens_ * (tokens_ > 1 ? square(moved / u) : 1);
     return 1 / std::clamp(std::fmax(drawn / u, square(stirred / u)), 1 / tokens_, 1.0);
   };
   for (std::int64_t i = 0; i < keys_; ++i) {
@@ -220,11 +223,11 @@ void RuleErrors::update() {
       if (weight == 0) continue;
       const double lost = std::fabs(1 - g), stirred = kept != 0 ? std::fabs(added / kept) : 1;
       double variance = (u_.product + normalising + u_.store) * square(added);
-      if (u_.store > 0) variance += u_.store / chunk_ * repeats(u_.store_root, lost, stirred) * square(state_[n]);
-      if (g != 1) variance += u_.accumulate * repeats(u_.root, square(lost), lost * stirred) * square(kept);
+      if (u_.store > 0) variance += u_.store / chunk_ * repeats(u_.store_root, lost, stirred, lost + stirred) * square(state_[n]);
+      if (g != 1) variance += u_.accumulate * repeats(u_.root, square(lost), lost * stirred, lost) * square(kept);
       if (added != 0 || chunk_ > 1) {
-        variance +=
-            u_.accumulate * repeats(u_.root, lost, stirred) * ((1 - fade_) * square(state_[n]) + fade_ * parts_[n]) + fade_ * pair_ * older;
+        const double sums = (1 - fade_) * square(state_[n]) + fade_ * parts_[n];
+        variance += u_.accumulate * repeats(u_.root, lost, stirred, lost + stirred) * sums + fade_ * pair_ * older;
       }
       raise(greatest, variance / weight);
     }
@@ -238,12 +241,16 @@ void RuleErrors::propagate(double correction, double decay_variance, bool repeat
   std::vector<double> p = zeros(keys_);
   for (std::int64_t i = 0; i < keys_; ++i) p[static_cast<std::size_t>(i)] = dot(covariance_.data() + i * keys_, k, keys_);
   const double kpk = dot(p.data(), k, keys_);
+  // What is left where P is projected away is noise of float64, which must not turn P indefinite.
+  double residue = 0;
+  for (std::int64_t i = 0; i < keys_; ++i) residue += covariance_[static_cast<std::size_t>(i * keys_ + i)];
+  residue *= 1e-15 * g2 * square(1 + std::fabs(beta) * dot(k, k, keys_));
   double old_trace = 0, new_trace = correction * dot(k, k, keys_);
   for (std::int64_t i = 0; i < keys_; ++i) {
     double* row = covariance_.data() + i * keys_;
     const double along_k = square(beta) * kpk * k[i] - beta * p[static_cast<std::size_t>(i)], along_p = -beta * k[i];
     for (std::int64_t j = 0; j < keys_; ++j) row[j] = g2 * (row[j] + along_k * k[j] + along_p * p[static_cast<std::size_t>(j)]);
-    row[i] = std::fmax(row[i], 0.0);
+    row[i] = std::fmax(row[i], 0.0) + residue;
     old_trace += row[i];
     new_trace += element_[static_cast<std::size_t>(i)];
   }
@@ -319,9 +326,12 @@ void RuleErrors::grow_floor() {
   double state = 0;
   for (const double x : state_) raise(state, std::fabs(x));
   for (const double w : scales_) raise(state, w);
+  largest_ = std::fmax(state, fade_ * largest_);
+  // Decays over a chunk, products or exps, scale what the state was at its begin, however little is left of it.
+  const double decays = chunk_ > 1 ? (from_logs_ ? u_.smallest_exp : u_.smallest) * largest_ * std::sqrt(K) : 0;
   // Products below the smallest step vanish: K of them in k.S, K in g S and in r k^T, which k and r carry on.
   const double lost = beta * (K + key * std::sqrt(K)) * u_.smallest + u_.smallest;
-  const double joined = 2 * std::sqrt(K) * u_.smallest + key * lost + (from_logs_ ? u_.smallest_exp * state * std::sqrt(K) : 0);
+  const double joined = 2 * std::sqrt(K) * u_.smallest + key * lost + decays;
   if (floor_ < infinity) floor_ = g * std::fmax(1, std::fabs(1 - beta * square(key))) * floor_ + joined;
   const double reach = state * std::sqrt(K) * std::fmax(1, std::fmax(key, query)) * std::fmax(1, beta * std::fmax(1, key));
   if (reach >= u_.most) floor_ = infinity;

@@ -22,12 +22,12 @@
 // last token. Of older ones drift_iv <- g^2 drift + decay (g S_iv)^2 keeps each element's own, and decay g^2 gram joins P for what later
 // tokens turn it into. An output's share of drift is that of its terms' squares, times o^2: drifts of its terms are alike.
 //
-// Errors that repeat. A token equal to an earlier one makes, once the state has settled, the same rounding errors again; where operands are
-// rounded to a narrower type, an equal key is enough. Errors that may be fully correlated add up as (1 + a) P + (1 + 1/a) W for any a > 0,
-// and a = sqrt(tr W / tr P) makes deviations add. And an element that moves by less than an ulp from token to token is rounded the same way
-// until it has moved by one, n tokens long; then its errors' variance counts n times. A sum moves by (1 - g) |S| a token, in one direction,
-// and by |k_i r_v| to and fro: n = u / (1 - g) or (u |S| / |k_i r_v|)^2, the fewer. The rounding of g S depends on (1 - g) S, which moves
-// 1 / (1 - g) times slower.
+// Errors that repeat. A token equal to an earlier one makes, once the state has settled, the same rounding errors again; where keys are
+// rounded before they multiply, to a narrower type or by E2, an equal key is enough. Errors that may be fully correlated add up as
+// (1 + a) P + (1 + 1/a) W for any a > 0, and a = sqrt(tr W / tr P) makes deviations add. And an element that moves by less than an ulp from
+// token to token is rounded the same way until it has moved by one, n tokens long (or back for good, by as much as it had moved); then its
+// errors' variance counts n times. A sum moves by (1 - g) |S| a token, in one direction, and by |k_i r_v| to and fro: n = u / (1 - g) or
+// (u |S| / |k_i r_v|)^2, the fewer. The rounding of g S depends on (1 - g) S, which moves 1 / (1 - g) times slower.
 //
 // Not rounding but range: `floor` bounds what float32's denormals lose, in norms: |e| <- g max(1, |1 - beta |k|^2|) |e| + new. It is
 // infinite once a magnitude passes 2^127, where float32 may overflow on the way to a finite result.
@@ -87,6 +87,7 @@ class RuleErrors {
   double tokens_ = 0, log_sum_ = 0;
   double pair_ = 0;        // variance of the error of a decay between two tokens of a chunk
   double last_decay_ = 0;  // of the last token's decay
+  double largest_ = 0;     // magnitude in the state, of late
   double floor_ = 0, output_floor_ = 0;
   bool stepped_ = false;
 };

@@ -24,6 +24,12 @@ std::int64_t case_count(std::int64_t usual) {
   return text != nullptr ? std::atoll(text) : usual;
 }
 
+// Where a run of its own begins, so that long ones can be split.
+std::int64_t first_case() {
+  const char* text = std::getenv("QUIRE_TEST_FIRST");
+  return text != nullptr ? std::atoll(text) : 0;
+}
+
 // The largest error of a group of elements, in deviations; what the dtype's own rounding explains is taken off.
 struct Largest {
   double deviations = 0;
@@ -96,7 +102,7 @@ void report(const char* title, const std::map<std::string, Largest>& groups) {
 
 void check_honest_rules(const char* title, std::int64_t count, const std::function<void(Way&, Random&)>& adapt) {
   std::map<std::string, Largest> groups;
-  for (std::int64_t n = 0; n < count; ++n) {
+  for (std::int64_t n = first_case(); n < first_case() + count; ++n) {
     Random random(static_cast<std::uint64_t>(n) * 977 + 5);
     const RuleDraw rule = draw_rule(static_cast<std::uint64_t>(n), n % 50 == 0 ? 512 : 130, n % 10 == 0 ? 128 : 32);
     Way way = draw_rule_way(random);
@@ -156,7 +162,7 @@ Way draw_attend_way(Random& random, std::int64_t columns) {
 
 void check_honest_attention(const char* title, std::int64_t count, const std::function<void(Way&, Random&)>& adapt) {
   std::map<std::string, Largest> groups;
-  for (std::int64_t n = 0; n < count; ++n) {
+  for (std::int64_t n = first_case(); n < first_case() + count; ++n) {
     Random random(static_cast<std::uint64_t>(n) * 1009 + 3);
     const AttendDraw attend = draw_attend(static_cast<std::uint64_t>(n), n % 10 == 0 ? 2000 : 300, n % 4 == 0 ? 128 : 32);
     Way way = draw_attend_way(random, attend.columns);

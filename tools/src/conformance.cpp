@@ -3,6 +3,7 @@
 #include "interrupt.h"
 
 #include "conformance_report.h"
+#include "run/honest_runs.h"
 #include "run/laws.h"
 #include "run/mutant_runs.h"
 #include "run/runner.h"
@@ -18,6 +19,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
 
 namespace quire::tools {
@@ -34,7 +36,7 @@ struct ConformanceOptions {
   std::uint64_t count = 0;
   double seconds = 0;
   std::string level = "quick";
-  bool list = false, json = false, quiet = false, all_mutants = false;
+  bool list = false, json = false, quiet = false, all_mutants = false, honest = false;
 };
 
 // Cases per family of a level: quick ends within a minute on two cores.
@@ -53,6 +55,13 @@ std::vector<std::string> dtype_names() {
   std::vector<std::string> names;
   for (std::int32_t d = 0; d < QUIRE_DTYPE_COUNT; ++d) names.emplace_back(name(static_cast<DType>(d)));
   return names;
+}
+
+std::uint64_t count_of(const ConformanceOptions& options) {
+  for (const auto& [level, count] : levels) {
+    if (options.level == level) return options.count > 0 ? options.count : count;
+  }
+  reject("level", "\"" + options.level + "\"", "quick or full");
 }
 
 void print_list() {
@@ -88,6 +97,24 @@ int run_mutants(const ConformanceOptions& options) {
   return !results.empty() && caught == static_cast<std::ptrdiff_t>(results.size()) ? 0 : 1;
 }
 
+// No honest implementation may fail: the tolerances' other side.
+int run_honest(const ConformanceOptions& options, std::uint64_t count) {
+  std::int64_t cases = 0, failed = 0;
+  std::map<std::string, conformance::ErrorDistribution> errors;
+  conformance::run_honest(options.seed * numbers_per_seed, count, interrupted, [&](const conformance::HonestResult& result) {
+    const auto total = result.report.total();
+    cases += total.cases;
+    failed += total.failed;
+    for (const auto& [op, distribution] : result.report.errors) errors[op].add(distribution);
+    fmt::print("{:<50} {:>9} cases {:>4} false alarms {:>7.1f} s\n", result.name, total.cases, total.failed, result.report.seconds);
+    print_failures(result.report);
+    std::fflush(stdout);
+  });
+  print_errors(errors);
+  fmt::print("{} cases, {} false alarms\n", cases, failed);
+  return interrupted() ? interrupted_exit : failed == 0 && cases > 0 ? 0 : 1;
+}
+
 int run_lines(const ConformanceOptions& options, const Backend& candidate, const Backend& reference) {
   RunReport report;
   conformance::Judging judging(candidate, reference);
@@ -114,6 +141,8 @@ int run_conformance(const ConformanceOptions& options) {
   watch_interrupts();
   if (options.all_mutants || !options.mutants.empty()) return run_mutants(options);
 
+  if (options.honest) return run_honest(options, count_of(options));
+
   const Backend& candidate = options.backend.empty() ? default_backend() : backend(options.backend);
   const Backend& reference = backend("reference");
   if (!options.cases.empty()) return run_lines(options, candidate, reference);
@@ -126,11 +155,7 @@ int run_conformance(const ConformanceOptions& options) {
   run.ops = options.ops;
   run.dtypes = options.dtypes;
   run.first = options.seed * numbers_per_seed;
-  for (const auto& [level, count] : levels) {
-    if (options.level == level) run.count = count;
-  }
-  if (run.count == 0) reject("level", "\"" + options.level + "\"", "quick or full");
-  if (options.count > 0) run.count = options.count;
+  run.count = count_of(options);
   run.seconds = options.seconds;
   if (!options.quiet) run.before = announce;
   run.interrupted = interrupted;
@@ -167,6 +192,7 @@ void add_conformance(CLI::App& app, int& exit_code) {
   command->add_flag("--json", options->json, "Print the report as JSON");
   command->add_flag("--quiet", options->quiet, "Do not print each case's line before it runs");
   command->add_flag("--mutants", options->all_mutants, "Check the check: run it on each wrong backend of the bank, which it must catch");
+  command->add_flag("--honest", options->honest, "Check the check: run it on honest float32 implementations, which it must pass");
   command->add_option("--mutant", options->mutants, "The same for these mutants only")->delimiter(',');
   command->footer("Exit status: 0 passed, 1 failed (or no case ran), 2 options that can't be used, 3 incomplete (a law was not exercised), 130 interrupted.");
   command->callback([options, &exit_code] {

@@ -46,6 +46,17 @@ void print_failures(const RunReport& report) {
   }
 }
 
+void print_errors(const std::map<std::string, ErrorDistribution>& errors) {
+  fmt::print("error over tolerance, elements\n{:<20}", "op");
+  for (const std::string_view bound : bounds) fmt::print(" {:>10}", bound);
+  fmt::print("   largest\n");
+  for (const auto& [op, distribution] : errors) {
+    fmt::print("{:<20}", op);
+    for (const std::int64_t count : distribution.counts) fmt::print(" {:>10}", count);
+    fmt::print("   {:.3f}\n", distribution.largest);
+  }
+}
+
 void print_report(const RunReport& report, const Backend& candidate, Outcome outcome) {
   fmt::print("backend {} {}: {}\n", candidate.name(), candidate.version(), candidate.description());
   fmt::print("{:<14} {:>8} {:>8} {:>8} {:>12}\n", "family", "cases", "calls", "failed", "unsupported");
@@ -58,15 +69,8 @@ void print_report(const RunReport& report, const Backend& candidate, Outcome out
     const auto found = report.laws.find(law);
     fmt::print("{}{:>5} {:<7}", column++ % 8 == 0 ? "\n" : "", law, found == report.laws.end() ? 0 : found->second);
   }
-  fmt::print("\n\nerror over tolerance{}", "\n");
-  fmt::print("{:<20}", "op");
-  for (const std::string_view bound : bounds) fmt::print(" {:>9}", bound);
-  fmt::print("   largest\n");
-  for (const auto& [op, errors] : report.errors) {
-    fmt::print("{:<20}", op);
-    for (const std::int64_t count : errors.counts) fmt::print(" {:>9}", count);
-    fmt::print("   {:.3f}\n", errors.largest);
-  }
+  fmt::print("\n\n");
+  print_errors(report.errors);
   for (const auto& [reason, count] : report.unsupported) fmt::print("unsupported {} times: {}\n", count, reason);
   fmt::print("\n");
   print_failures(report);

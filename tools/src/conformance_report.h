@@ -15,6 +15,8 @@ enum class Outcome { passed, failed, no_cases, incomplete, interrupted };
 Outcome outcome_of(const conformance::RunReport& report, bool is_partial);
 int exit_status(Outcome outcome);
 
+/// How errors compare with tolerances, by op.
+void print_errors(const std::map<std::string, conformance::ErrorDistribution>& errors);
 void print_failures(const conformance::RunReport& report);
 void print_report(const conformance::RunReport& report, const Backend& candidate, Outcome outcome);
 nlohmann::json report_json(const conformance::RunReport& report, const Backend& candidate, Outcome outcome);

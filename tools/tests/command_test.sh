@@ -57,6 +57,19 @@ expect 1 '"argument":"QUIRE_ISA"' env QUIRE_ISA=nonsense "$quire" eval --backend
 expect 1 '"argument":"QUIRE_THREADS"' env QUIRE_THREADS=0 "$quire" eval "$work/good.json"
 expect 2 "can't be written" bash -c '"$0" eval "$1" >/dev/full' "$quire" "$work/good.json"
 
+expect 0 'passed: .* 0 failed' "$quire" conformance --backend reference --count 64 --quiet
+expect 0 '1 of 1 mutants caught' "$quire" conformance --mutant holes-masked
+expect 0 '"failed": 0' "$quire" conformance --count 4 --family extend --json --quiet
+expect 0 '"op":"extend"' "$quire" conformance --case 1:extend:7
+expect 0 '^families: ' "$quire" conformance --list
+expect 1 'no cases' "$quire" conformance --family slots --op extend --count 5 --quiet
+expect 3 'incomplete' "$quire" conformance --count 1 --quiet
+expect 2 'backend: "nonsense"' "$quire" conformance --backend nonsense
+expect 2 'op: "nonsense"' "$quire" conformance --op nonsense
+expect 2 'law: "Z9"' "$quire" conformance --law Z9
+expect 2 'case: "1:extend:x"' "$quire" conformance --case 1:extend:x
+expect 2 'mutant: "nonsense"' "$quire" conformance --mutant nonsense
+
 # Side files: in, and out again.
 expect 0 '"key":"0.positions"' "$quire" eval --side "$work/out.npz" "$work/good.json"
 echo '{"op":"extend","index":{"whole":{"batch":1,"seq":3}},"values":{"file":"out.npz","key":"0.positions"},"expect":{"seen":[[0,1,2]]}}' >"$work/side.json"
