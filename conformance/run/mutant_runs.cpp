@@ -40,6 +40,7 @@ std::vector<MutantResult> run_mutants(const std::vector<std::string>& names, dou
     static const Backend honest(honest_backend(), "(honest)");
     options.confirms = [&](const nlohmann::json& test_case, const CaseLine& line) { return passes(line, test_case, honest, *options.reference); };
     const RunReport report = run_cases(options);
+    if (report.interrupted && report.failures.empty()) break;  // it had not its time
     MutantResult result{mutant.name, mutant.mistake, !report.failures.empty(), {}, {}, {}, report.seconds, report.total().cases};
     if (result.caught) {
       result.law = report.failures.front().failure.law;

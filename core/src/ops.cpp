@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
@@ -65,8 +66,9 @@ void report_broken_obligations(const Index& index, const Tensor& pool) {
     const auto place = [](std::string_view what, const std::optional<std::int64_t>& number) {
       return number ? fmt::format(" {} {}", what, *number) : std::string();
     };
-    fmt::print(stderr, "quire check: {}:{}{}{}: {}\n", finding.kind, place("lane", finding.lane), place("row", finding.row),
+    const std::string line = fmt::format("quire check: {}:{}{}{}: {}\n", finding.kind, place("lane", finding.lane), place("row", finding.row),
                place("column", finding.column), finding.message);
+    std::fputs(line.c_str(), stderr);
   }
 }
 

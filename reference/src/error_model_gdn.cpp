@@ -58,7 +58,6 @@ GdnBounds gdn_prefill_bounds(const quire_gdn_prefill_args& args, const quire_con
     for (std::int64_t i = 0; i < rows.count(); ++i) {
       if (rows.is_idle(i)) continue;
       RuleErrors errors(operands, head, contract);
-      for (std::int64_t x = 0; x < rows.length(i); ++x) errors.scale_by({rows.first_token(i) + x, 0});
       errors.load(initial, rows.read_row(i));
       for (std::int64_t x = 1; x <= rows.length(i); ++x) {
         const std::int64_t token = rows.first_token(i) + x - 1;
@@ -87,7 +86,6 @@ GdnBounds gdn_decode_bounds(const quire_gdn_decode_args& args, const quire_contr
     for (std::int64_t b = 0; b < batch; ++b) {
       if (!row_in(pool, read(b))) continue;  // E6: a padded sequence
       RuleErrors errors(operands, head, contract);
-      errors.scale_by({b, 0});
       errors.load(pool, read(b));
       errors.step({b, 0});
       errors.put_output(bounds.output, b);
@@ -113,7 +111,6 @@ GdnBounds gdn_verify_bounds(const quire_gdn_verify_args& args, const quire_contr
     for (std::int64_t b = 0; b < view.batch(); ++b) {
       const DraftTree& tree = trees[static_cast<std::size_t>(b)];
       RuleErrors root(operands, head, contract);
-      for (const std::int64_t i : tree.order) root.scale_by({b, i});
       root.load(pool, read(b));
       std::vector<std::unique_ptr<RuleErrors>> states(static_cast<std::size_t>(view.seq()));
       for (const std::int64_t i : tree.order) {

@@ -62,11 +62,6 @@ RuleErrors::RuleErrors(const GdnOperands& operands, std::int64_t head, const qui
       output_(scales_),
       deviation_(scales_) {}
 
-void RuleErrors::scale_by(const TokenPlace& token) {
-  inputs_.load(token);
-  for (std::int64_t v = 0; v < values_; ++v) raise(scales_[static_cast<std::size_t>(v)], std::fabs(inputs_.value()[v]));
-}
-
 void RuleErrors::load(const RowView& pool, std::int64_t row) {
   std::vector<double> keys = zeros(keys_);
   for (std::int64_t v = 0; v < values_; ++v) {
@@ -87,6 +82,25 @@ void RuleErrors::load(const RowView& pool, std::int64_t row) {
     for (std::int64_t v = 0; v < values_; ++v) raise(greatest, parts_[at(i, v)] / square(scales_[static_cast<std::size_t>(v)]));
     gram_[static_cast<std::size_t>(i * keys_ + i)] = greatest;
   }
+}
+
+// w_v: the greatest of what the column has met. A decay that leaves nothing of that lets it fall, but no further than P, measured in it, is
+// sure not to grow.
+void RuleErrors::grow_scales() {
+  constexpr double strong = 1e-3, least = 1e-6;
+  const double g = std::fabs(inputs_.decay());
+  double fall = 1;
+  for (std::int64_t v = 0; v < values_; ++v) {
+    double& scale = scales_[static_cast<std::size_t>(v)];
+    const double before = scale;
+    if (g < strong) scale *= std::fmax(g, least);
+    raise(scale, std::fabs(inputs_.value()[v]));
+    if (scale > 0) scale = std::clamp(scale, 1e-140, 1e140);
+    if (before > scale) fall = std::fmax(fall, before / scale);
+  }
+  if (fall == 1) return;
+  for (double& p : covariance_) p *= square(fall);
+  for (double& y : gram_) y *= square(fall);
 }
 
 // Relative errors common to a token's gates and its normalised vectors.
@@ -148,6 +162,7 @@ void RuleErrors::step(const TokenPlace& token) {
   inputs_.load(token);
   tokens_ += 1;
   stepped_ = true;
+  grow_scales();
   const Gates errors = gates(token);
   grow_floor();
   const double correction = correct(errors);
@@ -326,16 +341,18 @@ void RuleErrors::grow_floor() {
   double state = 0;
   for (const double x : state_) raise(state, std::fabs(x));
   for (const double w : scales_) raise(state, w);
-  largest_ = std::fmax(state, fade_ * largest_);
+  largest_ = std::fmax(std::fmax(state, beta * (state + key * state * std::sqrt(K))), fade_ * largest_);
   // Decays over a chunk, products or exps, scale what the state was at its begin, however little is left of it.
   const double decays = chunk_ > 1 ? (from_logs_ ? u_.smallest_exp : u_.smallest) * largest_ * std::sqrt(K) : 0;
-  // Products below the smallest step vanish: K of them in k.S, K in g S and in r k^T, which k and r carry on.
-  const double lost = beta * (K + key * std::sqrt(K)) * u_.smallest + u_.smallest;
-  const double joined = 2 * std::sqrt(K) * u_.smallest + key * lost + decays;
+  // Products below the smallest step vanish: K of them in k.S, K in g S and in r k^T, which k and r carry on. Those of k_i.k_j and q.k_j in
+  // a chunk, and a normalised key's own elements, multiply an r or a state.
+  const bool carried = chunk_ > 1 || operands_->use_qk_l2norm;
+  const double lost = beta * (K + key * std::sqrt(K) + (carried ? K * largest_ : 0)) * u_.smallest + u_.smallest;
+  const double joined = std::sqrt(K) * (2 + (carried ? largest_ : 0)) * u_.smallest + key * lost + decays;
   if (floor_ < infinity) floor_ = g * std::fmax(1, std::fabs(1 - beta * square(key))) * floor_ + joined;
   const double reach = state * std::sqrt(K) * std::fmax(1, std::fmax(key, query)) * std::fmax(1, beta * std::fmax(1, key));
   if (reach >= u_.most) floor_ = infinity;
-  output_floor_ = std::fabs(operands_->scale) * (query * floor_ + K * u_.smallest) + u_.smallest;
+  output_floor_ = std::fabs(operands_->scale) * (query * floor_ + K * (1 + largest_) * u_.smallest) + u_.smallest;
   if (floor_ == infinity) output_floor_ = infinity;
 }
 

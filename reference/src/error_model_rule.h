@@ -5,8 +5,8 @@
 //   - errors of the elements of S, independent along K: variances el_i;
 //   - errors of r_v, which reach S along k: covariance dr k k^T.
 // So the covariance obeys P <- g^2 M P M^T + diag(el) + dr k k^T, and an output's error has variance scale^2 (q^T P q + the sum's own).
-// P is shared by the columns: el and dr are the greatest over v, each column measured in its own scale w_v (the greatest of its values and
-// initial states), since every error of a column grows with it.
+// P is shared by the columns: el and dr are the greatest over v, each column measured in its own scale w_v (the greatest of its values
+// and initial states so far), since every error of a column grows with it.
 //
 // Sums of chunks. An algorithm that handles C tokens at once never forms the states between them: it works with their parts, the chunk's
 // first state and the r_j k_j^T, whose roundings do not shrink where the parts cancel. Two sums of squares carry the parts, with a memory
@@ -45,8 +45,6 @@ class RuleErrors {
  public:
   RuleErrors(const GdnOperands& operands, std::int64_t head, const quire_contract& contract);
 
-  /// The tokens that the columns' scales are taken from, before `load`.
-  void scale_by(const TokenPlace& token);
   /// The state read: exact in whatever dtype (E5); a row outside the pool is zero (E6).
   void load(const RowView& pool, std::int64_t row);
   void step(const TokenPlace& token);
@@ -61,6 +59,7 @@ class RuleErrors {
   };
   Gates gates(const TokenPlace& token);
   bool is_repeated();
+  void grow_scales();
   double correct(const Gates& errors);
   void update();
   void propagate(double correction, double decay_variance, bool repeated);
@@ -87,7 +86,7 @@ class RuleErrors {
   double tokens_ = 0, log_sum_ = 0;
   double pair_ = 0;        // variance of the error of a decay between two tokens of a chunk
   double last_decay_ = 0;  // of the last token's decay
-  double largest_ = 0;     // magnitude in the state, of late
+  double largest_ = 0;     // magnitude of late in the state and of r
   double floor_ = 0, output_floor_ = 0;
   bool stepped_ = false;
 };

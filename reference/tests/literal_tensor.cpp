@@ -20,7 +20,7 @@ namespace {
 struct FloatFormat {
   const char* name;
   int precision;       // bits of the significand, the leading one included
-  int least_exponent;  // of a normal number 1.xxx * 2^e
+  int least_exponent;  // of a normal number 1.f * 2^e
   long double largest;
   bool saturates;
 };

@@ -1,5 +1,6 @@
 // quire conformance: random cases on a backend, judged beside the reference.
 #include "commands.h"
+#include "terminal.h"
 #include "interrupt.h"
 
 #include "conformance_report.h"
@@ -73,9 +74,9 @@ void print_list() {
 void announce(const CaseLine& line) {
   static const bool terminal = isatty(STDERR_FILENO) == 1;
   if (terminal) {
-    fmt::print(stderr, "\r\033[K--case {}", line.text());
+    complain("\r\033[K--case {}", line.text());
   } else {
-    fmt::print(stderr, "--case {}\n", line.text());
+    complain("--case {}\n", line.text());
   }
 }
 
@@ -93,7 +94,10 @@ int run_mutants(const ConformanceOptions& options) {
   } else {
     fmt::print("{} of {} mutants caught, each within {} s allowed\n", caught, results.size(), seconds);
   }
-  if (interrupted()) return interrupted_exit;
+  if (interrupted()) {
+    complain("quire conformance: interrupted\n");
+    return interrupted_exit;
+  }
   return !results.empty() && caught == static_cast<std::ptrdiff_t>(results.size()) ? 0 : 1;
 }
 
@@ -112,6 +116,7 @@ int run_honest(const ConformanceOptions& options, std::uint64_t count) {
   });
   print_errors(errors);
   fmt::print("{} cases, {} false alarms\n", cases, failed);
+  if (interrupted()) complain("quire conformance: interrupted\n");
   return interrupted() ? interrupted_exit : failed == 0 && cases > 0 ? 0 : 1;
 }
 
@@ -138,6 +143,11 @@ int run_conformance(const ConformanceOptions& options) {
   require_known("law", options.laws, conformance::all_laws());
   require_known("op", options.ops, conformance::op_names());
   require_known("dtype", options.dtypes, dtype_names());
+  allowed_bytes();  // a wrong QUIRE_MAX_MEMORY is no fault of the backend's
+  const bool mutants = options.all_mutants || !options.mutants.empty();
+  if ((mutants || options.honest) && (!options.backend.empty() || !options.cases.empty() || (mutants && options.honest))) {
+    reject(mutants ? "mutants" : "honest", "together with --backend, --case or each other", "one of --mutants, --honest, or a run on a backend");
+  }
   watch_interrupts();
   if (options.all_mutants || !options.mutants.empty()) return run_mutants(options);
 
@@ -160,7 +170,7 @@ int run_conformance(const ConformanceOptions& options) {
   if (!options.quiet) run.before = announce;
   run.interrupted = interrupted;
   const RunReport report = run_cases(run);
-  if (!options.quiet && isatty(STDERR_FILENO) == 1) fmt::print(stderr, "\r\033[K");
+  if (!options.quiet && isatty(STDERR_FILENO) == 1) complain("\r\033[K");
 
   // A run of chosen families, laws, ops or dtypes is not asked for the others.
   const bool is_partial = !options.families.empty() || !options.laws.empty() || !options.ops.empty() || !options.dtypes.empty();
@@ -184,9 +194,9 @@ void add_conformance(CLI::App& app, int& exit_code) {
   command->add_option("--op", options->ops, "Only cases with one of these ops")->delimiter(',');
   command->add_option("--dtype", options->dtypes, "Only cases with a tensor of one of these dtypes")->delimiter(',');
   command->add_option("--case", options->cases, "Replay this case, SEMANTICS:FAMILY:NUMBER, and print it");
-  command->add_option("--seed", options->seed, "Another range of cases")->check(CLI::Range(std::uint64_t{0}, std::uint64_t{0xFFFFFFFF}));
-  command->add_option("--count", options->count, "Cases per family (the level's)")->check(CLI::PositiveNumber);
-  command->add_option("--time", options->seconds, "Seconds after which to stop; with --mutants, per mutant (30)")->check(CLI::PositiveNumber);
+  command->add_option("--seed", options->seed, "Another range of cases")->check([](const std::string& text) { return whole_number_fault(text, 0, 0xFFFFFFFF); });
+  command->add_option("--count", options->count, "Cases per family (the level's)")->check([](const std::string& text) { return whole_number_fault(text, 1, numbers_per_seed); });
+  command->add_option("--time", options->seconds, "Seconds after which to stop; with --mutants, per mutant (30)")->check(positive_number_fault);
   command->add_option("--level", options->level, "quick (within a minute) or full");
   command->add_flag("--list", options->list, "Print families, laws, ops, dtypes and mutants");
   command->add_flag("--json", options->json, "Print the report as JSON");
@@ -199,7 +209,7 @@ void add_conformance(CLI::App& app, int& exit_code) {
     try {
       exit_code = run_conformance(*options);
     } catch (const Error& error) {
-      fmt::print(stderr, "quire conformance: {}\n", error.what());
+      complain("quire conformance: {}\n", error.what());
       exit_code = 2;
     }
   });

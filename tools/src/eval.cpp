@@ -1,5 +1,6 @@
 // quire eval: runs the cases of files and prints one JSON result per case.
 #include "case_stream.h"
+#include "terminal.h"
 #include "commands.h"
 #include "interrupt.h"
 
@@ -88,17 +89,17 @@ int run_eval(const EvalOptions& options) {
       });
     } catch (const Error& error) {
       std::fflush(stdout);
-      fmt::print(stderr, "quire eval: {}: {}\n", printable(file), error.what());
+      complain("quire eval: {}: {}\n", printable(file), error.what());
       return 2;
     }
     if (interrupted()) {
       std::fflush(stdout);
-      fmt::print(stderr, "quire eval: interrupted after {} cases\n", number);
+      complain("quire eval: interrupted after {} cases\n", number);
       return interrupted_exit;
     }
   }
   if (!options.side.empty()) arrays::save(options.side, side);
-  if (options.quiet) fmt::print(stderr, "{} cases, {} in error or not as expected\n", number, wrong);
+  if (options.quiet) complain("{} cases, {} in error or not as expected\n", number, wrong);
   return wrong == 0 ? 0 : 1;
 }
 
@@ -116,7 +117,7 @@ void add_eval(CLI::App& app, int& exit_code) {
     try {
       exit_code = run_eval(*options);
     } catch (const Error& error) {
-      fmt::print(stderr, "quire eval: {}\n", error.what());
+      complain("quire eval: {}\n", error.what());
       exit_code = 2;
     }
   });

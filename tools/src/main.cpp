@@ -1,5 +1,6 @@
 // quire: one binary, a file per subcommand.
 #include "commands.h"
+#include "terminal.h"
 
 #include <quire/error.h>
 
@@ -33,20 +34,20 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& success) {
     return app.exit(success);  // --help, --version
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "quire: {} (quire --help, quire COMMAND --help)\n", quire::printable(error.what()));
+    quire::tools::complain("quire: {} (quire --help, quire COMMAND --help)\n", quire::printable(error.what()));
     return 2;
   } catch (const quire::Error& error) {
-    fmt::print(stderr, "quire: {}\n", error.what());
+    quire::tools::complain("quire: {}\n", error.what());
     return 2;
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "quire: no memory\n");
+    quire::tools::complain("quire: no memory\n");
     return 2;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "quire: {}\n", error.what());
+    quire::tools::complain("quire: {}\n", error.what());
     return 2;
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    fmt::print(stderr, "quire: standard output can't be written\n");
+    quire::tools::complain("quire: standard output can't be written\n");
     return 2;
   }
   return exit_code;

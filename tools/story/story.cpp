@@ -1,5 +1,6 @@
 // The command `quire story`: options, output, Ctrl-C.
 #include "story.h"
+#include "src/terminal.h"
 
 #include "generate.h"
 #include "report.h"
@@ -23,7 +24,7 @@ void write(std::FILE* file, std::string_view text) {
   }
 }
 
-void note(std::string_view line) { fmt::print(stderr, "{}\n", line); }
+void note(std::string_view line) { tools::complain("{}\n", line); }
 
 void write_report(const std::string& path, const std::string& report) {
   if (path.empty()) return write(stdout, report);
@@ -99,7 +100,7 @@ class Command {
     if (isatty(STDERR_FILENO) != 0 && (isatty(STDOUT_FILENO) == 0 || !generation_.print)) {
       generation_.progress = [this](std::int64_t tokens, double seconds) {
         if (tokens % 8 == 0)
-          fmt::print(stderr, "\r{} of {} tokens, {:.0f} tokens/s ", tokens, options_.tokens,
+          tools::complain("\r{} of {} tokens, {:.0f} tokens/s ", tokens, options_.tokens,
                      static_cast<double>(tokens) / seconds);
       };
     }
@@ -114,7 +115,7 @@ class Command {
       if (layouts.size() > 1) note(fmt::format("== {} on {}", layout, backend_.name()));
       outcomes.push_back(generate(layout, generation_));
       if (generation_.print) generation_.print("\n");
-      if (generation_.progress) fmt::print(stderr, "\r\033[K");
+      if (generation_.progress) tools::complain("\r\033[K");
       exit_code = std::max(exit_code, judge(outcomes.back(), outcomes.front()));
       if (outcomes.back().interrupted) break;
     }
@@ -188,12 +189,15 @@ void add_story(CLI::App& app, int& exit_code) {
   command
       ->add_option("--tokens", options->tokens,
                    "Tokens that the model is evaluated on, the prompt's included")
+      ->check([](const std::string& text) { return tools::whole_number_fault(text, 0, 1'000'000'000); })
       ->capture_default_str();
   command
       ->add_option("--temperature", options->temperature,
                    "0 takes the best token, higher ones draw")
       ->capture_default_str();
-  command->add_option("--seed", options->seed, "Seed of the draws")->capture_default_str();
+  command->add_option("--seed", options->seed, "Seed of the draws")
+      ->check([](const std::string& text) { return tools::whole_number_fault(text, 0, ~0ULL); })
+      ->capture_default_str();
   std::string layouts;
   for (const std::string_view name : story::layout_names()) layouts += std::string(name) + ", ";
   command->add_option("--layout", options->layout, layouts + "or all")->capture_default_str();

@@ -70,6 +70,23 @@ expect 2 'law: "Z9"' "$quire" conformance --law Z9
 expect 2 'case: "1:extend:x"' "$quire" conformance --case 1:extend:x
 expect 2 'mutant: "nonsense"' "$quire" conformance --mutant nonsense
 
+expect 2 'whole numbers from 1' "$quire" conformance --count 0
+expect 2 'whole numbers from 1' "$quire" conformance --count 99999999999999999999999
+expect 2 'finite numbers above 0' "$quire" conformance --time nan
+expect 2 'one of --mutants' "$quire" conformance --mutants --backend reference
+expect 2 'QUIRE_MAX_MEMORY' env QUIRE_MAX_MEMORY=foo "$quire" conformance --count 1
+expect 2 'whole numbers' "$quire" story --seed -1
+expect 2 'whole numbers' "$quire" story --tokens ''
+expect 2 'No such file|no such file' "$quire" story --model "$work/missing.bin"
+
+# Standard error that can't be written costs the message, not the status.
+for target in '2>&-' '2>/dev/full'; do
+  checked=$((checked + 1))
+  bash -c "'$quire' eval '$work/missing.json' $target"
+  got=$?
+  [ "$got" -eq 2 ] || { wrong=$((wrong + 1)); echo "eval $target: exit status $got instead of 2"; }
+done
+
 # Side files: in, and out again.
 expect 0 '"key":"0.positions"' "$quire" eval --side "$work/out.npz" "$work/good.json"
 echo '{"op":"extend","index":{"whole":{"batch":1,"seq":3}},"values":{"file":"out.npz","key":"0.positions"},"expect":{"seen":[[0,1,2]]}}' >"$work/side.json"

@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -339,7 +340,7 @@ TEST_CASE("bad options and files give one line and exit status 2") {
 TEST_CASE("the published story") {
   const std::filesystem::path folder = data_folder();
   if (folder.empty()) {
-    MESSAGE("no shared/data above this folder, so the published story is not compared");
+    std::puts("SKIPPED the published story: no shared/data above this folder");  // tools/test.sh counts it
     return;
   }
   const std::string published = read(folder / "story.txt");
