@@ -23,8 +23,12 @@ const std::vector<nlohmann::json>& golden_cases() {
 }
 
 bool is_within_reach(const nlohmann::json& golden_case, const Backend& backend) {
-  if (golden_case.value("id", std::string()).find("(float64)") == std::string::npos) return true;
-  return backend.contract(QUIRE_OP_ATTEND, DType::f32, DType::f32).u_accumulate <= 0x1p-53;
+  const std::string id = golden_case.value("id", std::string());
+  const quire_contract contract = backend.contract(QUIRE_OP_GDN_PREFILL, DType::f32, DType::f32);
+  if (id.find("(float64)") != std::string::npos) return contract.u_accumulate <= 0x1p-53;
+  // Decays multiplied over a chunk leave float32's range where one token's do not.
+  if (id.find("(unchunked)") != std::string::npos) return contract.chunk_length <= 1;
+  return true;
 }
 
 }  // namespace quire::conformance
