@@ -61,7 +61,9 @@ class Attend {
   void run() {
     if (k_pool_.defined()) store(view_, k_, k_pool_);  // D1: extend both pools
     if (v_pool_.defined()) store(view_, v_, v_pool_);
-    const std::int64_t columns = view_.is_selecting() ? view_.choices() : view_.columns();
+    // At most so many columns are seen by a token: what it costs is in those, not in the table's width.
+    std::int64_t columns = view_.is_selecting() ? view_.choices() : view_.columns();
+    if (view_.has_window()) columns = std::min(columns, std::min(columns, view_.window()) + (view_.is_draft() ? view_.seq() : 0));
     // Selecting tokens read columns of their own.
     const std::int64_t fit = most_score_bytes / (static_cast<std::int64_t>(sizeof(double)) * group_ * std::max<std::int64_t>(columns, 1));
     const std::int64_t together = view_.is_selecting() ? 1 : std::clamp<std::int64_t>(fit, 1, most_tokens);

@@ -124,17 +124,27 @@ class AttendErrors {
 
   Columns collect(std::int64_t b, std::int64_t i, std::int64_t head) const {
     Columns columns;
-    const std::int64_t all = view_.is_selecting() ? view_.choices() : view_.columns();
-    for (std::int64_t c = 0; c < all; ++c) {
-      const std::int64_t j = view_.is_selecting() ? view_.choice(b, i, c) : c;
-      if (!view_.sees(b, i, j)) continue;
-      const auto append = [](std::vector<double>& to, const RowView& view, const std::byte* from, std::int64_t n) {
-        to.resize(to.size() + static_cast<std::size_t>(n));
-        if (from != nullptr) widen(view.dtype(), from, to.data() + to.size() - n, n);
-      };
+    const auto append = [](std::vector<double>& to, const RowView& view, const std::byte* from, std::int64_t n) {
+      to.resize(to.size() + static_cast<std::size_t>(n));
+      if (from != nullptr) widen(view.dtype(), from, to.data() + to.size() - n, n);
+    };
+    const auto read = [&](std::int64_t j) {
       append(columns.keys, k_, column(k_, k_pool_, b, j, head), size_);
       append(columns.values, v_, column(v_, v_pool_, b, j, head), value_size_);
       ++columns.count;
+    };
+    if (view_.is_selecting()) {
+      for (std::int64_t c = 0; c < view_.choices(); ++c) {
+        const std::int64_t j = view_.choice(b, i, c);
+        if (view_.sees(b, i, j)) read(j);
+      }
+      return columns;
+    }
+    const bool reads_tokens = !view_.is_tabled() && view_.block_size() == 1;
+    const ColumnRange range = reads_tokens ? view_.token_range(b, i) : view_.table_range(b, i);
+    for (std::int64_t j = range.begin; j < range.end; ++j) read(j);
+    for (std::int64_t j = 0; view_.is_draft() && j < view_.seq(); ++j) {
+      if (view_.sees_draft_token(b, i, j)) read(view_.table_columns() + j);
     }
     return columns;
   }
