@@ -222,21 +222,27 @@ void RuleErrors::update() {
   // How many tokens long an error of roundoff u repeats, where what is rounded moves in one direction by `drawn` and to and fro by
   // `stirred`.
   const auto repeats = [&](double u, double drawn, double stirred, double moved) {
+    if (drawn >= u) return 1.0;  // the common case, without a division
     // It is rounded back to what it was, at most by as much as it had moved.
     if (moved < u) return tokens_ * (tokens_ > 1 ? square(moved / u) : 1);
     return 1 / std::clamp(std::fmax(drawn / u, square(stirred / u)), 1 / tokens_, 1.0);
   };
+  // A decay that draws by a rounding or more leaves nothing to ask of how the state is stirred.
+  const double lost = std::fabs(1 - g);
+  const bool is_drawn = square(lost) >= u_.root && lost >= std::fmax(u_.root, u_.store_root);
+  std::vector<double> weights = scales_;  // 1 / w_v^2; 0 for a column of nothing but zeros
+  for (double& weight : weights) weight = weight == 0 ? 0 : 1 / square(weight);
   for (std::int64_t i = 0; i < keys_; ++i) {
     double greatest = 0;
     for (std::int64_t v = 0; v < values_; ++v) {
       const std::size_t n = at(i, v);
       const double kept = g * state_[n], added = correction_[static_cast<std::size_t>(v)] * k[i], older = parts_[n];
-      const double weight = square(scales_[static_cast<std::size_t>(v)]);
+      const double weight = weights[static_cast<std::size_t>(v)];
       parts_[n] += square(added);
       if (!drift_.empty()) drift_[n] = square(g) * drift_[n] + last_decay_ * square(kept);
       state_[n] = kept + added;
       if (weight == 0) continue;
-      const double lost = std::fabs(1 - g), stirred = kept != 0 ? std::fabs(added / kept) : 1;
+      const double stirred = !is_drawn && kept != 0 ? std::fabs(added / kept) : 1;
       double variance = (u_.product + normalising + u_.store) * square(added);
       if (u_.store > 0) variance += u_.store / chunk_ * repeats(u_.store_root, lost, stirred, lost + stirred) * square(state_[n]);
       if (g != 1) variance += u_.accumulate * repeats(u_.root, square(lost), lost * stirred, lost) * square(kept);
@@ -244,7 +250,7 @@ void RuleErrors::update() {
         const double sums = (1 - fade_) * square(state_[n]) + fade_ * parts_[n];
         variance += u_.accumulate * repeats(u_.root, lost, stirred, lost + stirred) * sums + fade_ * pair_ * older;
       }
-      raise(greatest, variance / weight);
+      raise(greatest, variance * weight);
     }
     element_[static_cast<std::size_t>(i)] = greatest;
   }

@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
   quire::tools::add_backends(app, exit_code);
   quire::tools::add_conformance(app, exit_code);
   quire::tools::add_eval(app, exit_code);
+  quire::tools::add_replay(app, exit_code);
   quire::tools::add_story(app, exit_code);
   try {
     // CLI11 would only say that a subcommand is required.

@@ -1,0 +1,103 @@
+// The page allocator and its prefix cache.
+#include "pages.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace quire::replay {
+
+PageCache::PageCache(std::int64_t pages, std::int64_t page_size)
+    : page_size_(page_size), pages_(static_cast<std::size_t>(pages)), entries_(pages_.size()), free_(pages_.size()) {
+  for (PageId id = 0; id < pages; ++id) {
+    Page& fresh = page(id);
+    fresh.state = id;
+    fresh.slots.resize(static_cast<std::size_t>(page_size));
+    std::iota(fresh.slots.begin(), fresh.slots.end(), id * page_size);
+    free_[static_cast<std::size_t>(pages - 1 - id)] = id;
+  }
+}
+
+PageId PageCache::give(PageId id) {
+  Page& given = page(id);
+  given.holders = 1;
+  counts_.allocated += 1;
+  counts_.reused += given.was_used ? 1 : 0;
+  given.was_used = true;
+  count_held();
+  return id;
+}
+
+PageId PageCache::take() {
+  last_evicted_ = -1;
+  if (free_.empty()) {
+    const PageId oldest = idle_.begin()->second;
+    idle_.erase(idle_.begin());
+    cache_.erase(entries_[static_cast<std::size_t>(oldest)].place);
+    page(oldest).is_shared = false;
+    counts_.evicted += 1;
+    last_evicted_ = oldest;
+    return give(oldest);
+  }
+  const PageId id = free_.back();
+  free_.pop_back();
+  return give(id);
+}
+
+PageId PageCache::take_held() {
+  PageId latest = -1;
+  for (const auto& [key, id] : cache_) {
+    if (page(id).holders > 0 && (latest < 0 || entries_[static_cast<std::size_t>(id)].used > entries_[static_cast<std::size_t>(latest)].used)) latest = id;
+  }
+  if (latest >= 0) page(latest).holders += 1;
+  return latest;
+}
+
+bool PageCache::share(PageId id, PrefixKey key) {
+  const auto [place, is_new] = cache_.try_emplace(std::move(key), id);
+  if (!is_new) return false;
+  page(id).is_shared = true;
+  entries_[static_cast<std::size_t>(id)] = {place, ++numbers_, ++uses_};
+  counts_.cached += 1;
+  return true;
+}
+
+PageId PageCache::find(const PrefixKey& key) const {
+  const auto found = cache_.find(key);
+  return found == cache_.end() ? -1 : found->second;
+}
+
+void PageCache::hold(PageId id) {
+  Entry& entry = entries_[static_cast<std::size_t>(id)];
+  if (page(id).holders == 0) idle_.erase({entry.used, id});
+  page(id).holders += 1;
+  entry.used = ++uses_;
+  counts_.shared += 1;
+  count_held();
+}
+
+void PageCache::release(PageId id) {
+  Page& released = page(id);
+  if (--released.holders > 0) return;
+  if (released.is_shared) {
+    Entry& entry = entries_[static_cast<std::size_t>(id)];
+    entry.used = ++uses_;
+    idle_.emplace(entry.used, id);
+  } else {
+    free_.push_back(id);
+  }
+}
+
+void PageCache::release(const std::vector<PageId>& pages) {
+  for (auto id = pages.rbegin(); id != pages.rend(); ++id) release(*id);
+}
+
+void PageCache::count_held() { counts_.most_held = std::max(counts_.most_held, size() - available()); }
+
+std::vector<PageId> PageCache::shared_pages() const {
+  std::vector<PageId> pages;
+  for (const auto& [key, id] : cache_) pages.push_back(id);
+  std::sort(pages.begin(), pages.end());
+  return pages;
+}
+
+}  // namespace quire::replay

@@ -1,0 +1,243 @@
+// A step's calls as a program.
+#include "record.h"
+
+#include "arrays/array_file.h"
+#include "case/tensor_text.h"
+
+#include <quire/error.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+namespace quire::replay {
+
+namespace {
+
+using Json = nlohmann::json;
+
+// Smaller tensors stand in the case itself.
+constexpr std::int64_t most_inline = 64;
+
+Json reference_to(const std::string& name, const char* field) { return {{"ref", name + "." + field}}; }
+
+Json numbers(const float* from, std::int64_t count) {
+  // A row is read back exactly; its form is that of any tensor's data.
+  return conformance::tensor_json(Tensor::of(std::span(from, static_cast<std::size_t>(count)), {count})).at("data");
+}
+
+Tensor zeros(Shape shape) { return Tensor::zeros(DType::f32, std::move(shape)); }
+
+}  // namespace
+
+StepRecorder::StepRecorder(const Options& options, const Layers& layers, const PageCache& pages, const Tables& tables)
+    : options_(options), layers_(layers), pages_(pages), tables_(tables), state_rows_(static_cast<std::size_t>(layers.count())) {}
+
+void StepRecorder::record(std::int64_t step, const Batch& batch, const Activations& activations) {
+  if (options_.save_step == step) return record_lanes(step, batch, activations);
+  if (!options_.save_request) return;
+  Batch own{batch.kind, {}, 0, 0};
+  for (const Lane& lane : batch.lanes) {
+    if (lane.sequence->request->number == *options_.save_request) own.add(lane);
+  }
+  if (own.size() > 0) record_lanes(step, own, activations);
+}
+
+void StepRecorder::record_lanes(std::int64_t step, const Batch& batch, const Activations& activations) {
+  for (const Lane& lane : batch.lanes) {
+    take_slots(lane);
+    take_states(lane);
+  }
+  const bool is_draft = batch.kind == StepKind::draft, is_decode = batch.kind == StepKind::decode;
+  const Json plain = index(step, batch, false);
+  const std::string pages = fmt::format("pages{}", step);
+  if (!is_draft) steps_.push_back({{"op", "page_table"}, {"as", pages}, {"index", plain}, {"page_size", pages_.page_size()}});
+
+  Json windowed = is_draft ? index(step, batch, true) : plain;
+  const Json whole = windowed;
+  windowed["then"].insert(windowed["then"].begin(), Json{{"window", options_.window}});
+  const Shape cells = {batch.size(), batch.seq};
+  const auto shaped = [](Shape lead, std::initializer_list<std::int64_t> rest) {
+    lead.insert(lead.end(), rest);
+    return zeros(std::move(lead));
+  };
+  Tensor q = shaped(cells, {Sizes::query_heads, Sizes::head}), k = shaped(cells, {Sizes::kv_heads, Sizes::head}), v = shaped(cells, {Sizes::kv_heads, Sizes::head_value});
+  batch.for_each([&](const Lane& lane, std::int64_t b, std::int64_t i) {
+    const std::int64_t cell = batch.cell(b, i);
+    activations.attention(lane.token(i), q.data<float>() + cell * Sizes::query_heads * Sizes::head, k.data<float>() + cell * Sizes::head,
+                          v.data<float>() + cell * Sizes::head_value);
+  });
+  const auto key = [&](const char* layer, const char* field) { return fmt::format("step{}.{}.{}", step, layer, field); };
+  steps_.push_back({{"op", "attend"}, {"as", fmt::format("attention{}", step)}, {"index", windowed}, {"q", tensor(key("attention", "q"), q)},
+                    {"k", tensor(key("attention", "k"), k)}, {"v", tensor(key("attention", "v"), v)}, {"k_pool", nullptr}, {"v_pool", nullptr}});
+
+  const Shape lead = is_draft ? cells : is_decode ? Shape{batch.size(), 1} : Shape{batch.tokens};
+  for (int layer = 1; layer < layers_.count(); ++layer) {
+    q = shaped(lead, {Sizes::gdn_query_heads, Sizes::key});
+    k = shaped(lead, {Sizes::gdn_query_heads, Sizes::key});
+    v = shaped(lead, {Sizes::gdn_value_heads, Sizes::value});
+    Tensor g = shaped(lead, {Sizes::gdn_value_heads}), beta = shaped(lead, {Sizes::gdn_value_heads});
+    std::int64_t packed = 0;
+    batch.for_each([&](const Lane& lane, std::int64_t b, std::int64_t i) {
+      const std::int64_t at = is_draft ? batch.cell(b, i) : packed++;
+      activations.gdn(lane.token(i), layer - 1, q.data<float>() + at * Sizes::key, k.data<float>() + at * Sizes::key, v.data<float>() + at * Sizes::gdn_output,
+                      g.data<float>() + at * Sizes::gdn_value_heads, beta.data<float>() + at * Sizes::gdn_value_heads);
+    });
+    const std::string name = fmt::format("gdn{}", layer - 1);
+    Json call = {{"op", is_draft ? "gdn_verify" : is_decode ? "gdn_decode_paged" : "gdn_prefill_paged"}, {"as", fmt::format("{}_{}", name, step)},
+                 {"use_qk_l2norm", true}, {"state_pool", layer}};
+    for (const auto& [field, values] : std::initializer_list<std::pair<const char*, const Tensor&>>{{"q", q}, {"k", k}, {"v", v}, {"g", g}, {"beta", beta}}) {
+      call[field] = tensor(key(name.c_str(), field), values);
+    }
+    if (is_draft) {
+      const DraftStates states = draft_states(batch, tables_, pages_);
+      call["index"] = whole;
+      call["state_indices"] = tensor(key("draft", "state_indices"), states.state_indices);
+      call["state_slots"] = tensor(key("draft", "state_slots"), states.state_slots);
+    } else {
+      for (const char* field : {"page_indices", "page_indptr", "last_page_len"}) call[field] = reference_to(pages, field);
+      if (!is_decode) call["cu_seqlens"] = reference_to(pages, "cu_seqlens");
+      call["page_size"] = pages_.page_size();
+    }
+    steps_.push_back(std::move(call));
+  }
+}
+
+Json StepRecorder::index(std::int64_t step, const Batch& batch, bool is_draft) {
+  const Index index = index_of(batch, tables_);
+  Json rows = Json::array();
+  for (const Lane& lane : batch.lanes) {
+    const auto [place, is_new] = rows_.try_emplace(lane.sequence->row, static_cast<std::int64_t>(rows_.size()));
+    if (is_new) table_.emplace_back();
+    rows.push_back(place->second);
+    std::int64_t columns = 0;
+    for (std::int64_t i = 0; i < lane.count; ++i) columns = std::max(columns, lane.position(i) + 1);
+    Tensor& row = table_[static_cast<std::size_t>(place->second)];
+    row = index.table().at(lane.sequence->row).slice(0, columns).clone();
+  }
+  Json built = {{"pos", tensor(fmt::format("step{}.pos", step), index.pos())}, {"table", nullptr}, {"row", std::move(rows)}, {"then", Json::array()}};
+  // The rows' states as they are now; how many rows and blocks there will be is known at the end.
+  Json states = Json::object();
+  for (const Lane& lane : batch.lanes) {
+    Json row = Json::array();
+    for (std::int64_t j = 0; j < static_cast<std::int64_t>(lane.sequence->pages.size()); ++j) row.push_back(tables_.state(lane.sequence->row, j));
+    states[std::to_string(rows_.at(lane.sequence->row))] = std::move(row);
+  }
+  built["every"] = std::move(states);
+  if (is_draft) {
+    const Index draft = drafted(index, batch, pages_);
+    built["then"].push_back({{"draft", {{"slots", tensor(fmt::format("step{}.draft.slots", step), draft.draft_tokens()->slots)},
+                                        {"sees", tensor(fmt::format("step{}.draft.sees", step), draft.draft_tokens()->sees)}}}});
+  }
+  return built;
+}
+
+Json StepRecorder::tensor(const std::string& key, const Tensor& values) {
+  if (values.elements() <= most_inline) return conformance::tensor_json(values);
+  beside_[key] = values;
+  const std::filesystem::path file = std::filesystem::path(options_.save).replace_extension(".npz").filename();
+  return {{"file", file.string()}, {"key", key}};
+}
+
+void StepRecorder::take_slots(const Lane& lane) {
+  const std::int64_t row = lane.sequence->row, begin = lane.position(0);
+  for (std::int64_t p = std::max<std::int64_t>(begin - options_.window, 0); p < begin; ++p) {
+    const std::int64_t slot = tables_.slot(row, p);
+    if (written_slots_.contains(slot) || k_rows_.contains(slot)) continue;
+    k_rows_[slot] = numbers(layers_.k_pool().data<float>() + slot * Sizes::head, Sizes::head);
+    v_rows_[slot] = numbers(layers_.v_pool().data<float>() + slot * Sizes::head_value, Sizes::head_value);
+  }
+  for (std::int64_t i = 0; i < lane.count; ++i) {
+    written_slots_.insert(lane.tree.empty() ? tables_.slot(row, lane.position(i)) : pages_.page(lane.scratch[static_cast<std::size_t>(i)]).slots[0]);
+  }
+}
+
+void StepRecorder::take_states(const Lane& lane) {
+  const std::int64_t row = lane.sequence->row, begin = lane.position(0);
+  if (begin > 0) {
+    const std::int64_t state = tables_.state(row, (begin - 1) / pages_.page_size());
+    for (int layer = 1; layer < layers_.count() && !written_states_.contains(state); ++layer) {
+      state_rows_[static_cast<std::size_t>(layer)].try_emplace(state, numbers(layers_.states(layer).data<float>() + state * Sizes::state, Sizes::state));
+    }
+  }
+  for (std::int64_t i = 0; i < lane.count; ++i) {
+    written_states_.insert(lane.tree.empty() ? tables_.state(row, lane.position(i) / pages_.page_size()) : pages_.page(lane.scratch[static_cast<std::size_t>(i)]).state);
+  }
+}
+
+void StepRecorder::write() const {
+  if (steps_.empty()) {
+    reject("--save", options_.save_step ? fmt::format("step {}", *options_.save_step) : fmt::format("request {}", options_.save_request.value_or(0)),
+           "a step or request of this run");
+  }
+  Json steps = steps_;
+  std::map<std::string, Tensor> beside = beside_;
+  // The program's table: each row as far as it was in use.
+  std::int64_t columns = 0;
+  for (const Tensor& row : table_) columns = std::max(columns, row.size(0));
+  const std::int64_t rows = static_cast<std::int64_t>(table_.size()), blocks = (columns + pages_.page_size() - 1) / pages_.page_size();
+  Tensor table = Tensor::empty(DType::i64, {rows, columns});
+  std::fill_n(table.data<std::int64_t>(), table.elements(), -1);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const Tensor& row = table_[static_cast<std::size_t>(r)];
+    std::copy_n(row.data<std::int64_t>(), row.size(0), table.data<std::int64_t>() + r * columns);
+  }
+  beside["table"] = table;
+  const std::filesystem::path case_path = options_.save, side_path = std::filesystem::path(case_path).replace_extension(".npz");
+  const auto finish_index = [&](Json& step) {
+    if (!step.contains("index")) return;
+    Json& index = step["index"];
+    index["table"] = {{"file", side_path.filename().string()}, {"key", "table"}};
+    Json all = Json::array();
+    for (std::int64_t r = 0; r < rows; ++r) {
+      Json row = index["every"].value(std::to_string(r), Json::array());
+      while (static_cast<std::int64_t>(row.size()) > blocks) row.erase(row.size() - 1);
+      while (static_cast<std::int64_t>(row.size()) < blocks) row.push_back(-1);
+      all.push_back(std::move(row));
+    }
+    index["every"] = Json::array({{{"m", pages_.page_size()}, {"blocks", std::move(all)}}});
+    if (index["then"].empty()) index.erase("then");
+  };
+  // The first call of each layer holds its pools; the others name them.
+  std::map<std::string, Json> pools;
+  const auto finish_pool = [&](Json& step, const char* field, const std::string& layer, const Tensor& pool, const std::map<std::int64_t, Json>& held) {
+    const auto [first, is_first] = pools.try_emplace(layer + field, reference_to(step["as"], field));
+    if (!is_first) {
+      step[field] = first->second;
+      return;
+    }
+    Json content = Json::object();
+    for (const auto& [row, values] : held) content[std::to_string(row)] = values;
+    step[field] = {{"dtype", "f32"}, {"shape", pool.shape()}, {"rows", std::move(content)}};
+  };
+  for (Json& step : steps) {
+    finish_index(step);
+    if (step["op"] == "attend") {
+      finish_pool(step, "k_pool", "attention", layers_.k_pool(), k_rows_);
+      finish_pool(step, "v_pool", "attention", layers_.v_pool(), v_rows_);
+    } else if (step.contains("state_pool")) {
+      const int layer = step["state_pool"];
+      finish_pool(step, "state_pool", Layers::name(layer), layers_.states(layer), state_rows_[static_cast<std::size_t>(layer)]);
+    }
+  }
+  try {
+    arrays::save(side_path, beside);
+  } catch (const Error& error) {
+    reject("--save", error.what(), "a place that can be written");
+  }
+  const std::filesystem::path partial = case_path.string() + ".partial";
+  std::ofstream file(partial, std::ios::binary);
+  file << Json{{"format", 1}, {"semantics", 1}, {"steps", std::move(steps)}}.dump() << '\n';
+  file.close();
+  std::error_code error;
+  if (file) std::filesystem::rename(partial, case_path, error);
+  if (!file || error) {
+    std::filesystem::remove(partial, error);
+    reject("--save", "\"" + options_.save + "\", which can't be written", "a place that can be written");
+  }
+}
+
+}  // namespace quire::replay

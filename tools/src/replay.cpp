@@ -1,0 +1,155 @@
+// quire replay: a serving trace on an engine in miniature.
+#include "commands.h"
+#include "interrupt.h"
+#include "replay/replay.h"
+#include "terminal.h"
+
+#include <quire/error.h>
+#include <quire/registry.h>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <unistd.h>
+
+namespace quire::tools {
+
+namespace {
+
+struct ReplayCommand {
+  replay::Options options;
+  std::string fault, json;
+  std::int64_t threads = 0;
+  bool wants_json = false;
+};
+
+std::string duration(double seconds) {
+  const auto whole = static_cast<std::int64_t>(seconds + 0.5);
+  return fmt::format("{}:{:02}", whole / 60, whole % 60);
+}
+
+// A bar of tokens, with the time that is left at the speed so far.
+class Progress {
+ public:
+  explicit Progress(std::int64_t tokens) : tokens_(tokens) {}
+  void operator()(const replay::Counts& counts, double seconds) {
+    if (seconds < next_) return;
+    next_ = seconds + 0.2;
+    constexpr int width = 30;
+    const double part = static_cast<double>(counts.computed_tokens + counts.cached_tokens) / static_cast<double>(tokens_);
+    const int done = static_cast<int>(part * width);
+    complain("\r[{:#<{}}{:.<{}}] {:5.1f}% {} requests, {} left \033[K", "", done, "", width - done, 100 * part, counts.requests, duration(seconds * (1 - part) / std::max(part, 1e-9)));
+    shown_ = true;
+  }
+  void clear() const {
+    if (shown_) complain("\r\033[K");
+  }
+
+ private:
+  std::int64_t tokens_;
+  double next_ = 0;
+  bool shown_ = false;
+};
+
+void write_to(const std::string& path, const std::string& text) {
+  if (path.empty() || path == "-") {
+    fmt::print("{}", text);
+    return;
+  }
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "wb"), &std::fclose);
+  if (!file || std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() || std::fflush(file.get()) != 0) {
+    reject("--json", "\"" + path + "\", which can't be written", "a file that can");
+  }
+}
+
+int run_replay(ReplayCommand command) {
+  if (command.threads > 0) setenv("QUIRE_THREADS", std::to_string(command.threads).c_str(), 1);
+  replay::Options& options = command.options;
+  options.fault = replay::fault_named(command.fault);
+  const Backend& backend = options.backend.empty() ? default_backend() : quire::backend(options.backend);
+  const replay::Trace trace = replay::read_trace(options.trace, options.start, options.requests, options.scale);
+  settle(options, trace);
+  Progress progress(trace.tokens());
+  replay::Watch watch;
+  watch.interrupted = interrupted;
+  if (isatty(STDERR_FILENO) == 1) watch.progress = std::ref(progress);
+  watch_interrupts();
+  const replay::Replayed replayed = replay::replay(options, trace, backend, watch);
+  progress.clear();
+  if (!command.wants_json || !command.json.empty()) fmt::print("{}", summary(options, *replayed.engine, replayed.report));
+  std::fflush(stdout);
+  if (command.wants_json) write_to(command.json, json_report(options, *replayed.engine, replayed.report));
+  complain("{}", timing(*replayed.engine, replayed.report));
+  if (replayed.report.interrupted) complain("quire replay: interrupted after {} requests\n", replayed.engine->counts().requests);
+  if (!options.save.empty()) {
+    replayed.engine->save();
+    complain("quire replay: wrote {}\n", options.save);
+  }
+  return exit_status(replayed);
+}
+
+auto whole(unsigned long long least, unsigned long long most) {
+  return [=](const std::string& text) { return whole_number_fault(text, least, most); };
+}
+
+std::string share_fault(const std::string& text) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  return !text.empty() && *end == '\0' && number >= 0 && number <= 1 ? std::string() : "\"" + printable(text) + "\"; allowed: a number from 0 to 1";
+}
+
+std::string scale_fault(const std::string& text) {
+  const std::string fault = share_fault(text);
+  return fault.empty() && std::strtod(text.c_str(), nullptr) > 0 ? fault : "\"" + printable(text) + "\"; allowed: a number above 0, 1 at most";
+}
+
+}  // namespace
+
+void add_replay(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("replay", "Run a serving trace on an engine in miniature: paged caches, shared prefixes, drafts, eviction, one index");
+  const auto given = std::make_shared<ReplayCommand>();
+  replay::Options& options = given->options;
+  constexpr unsigned long long many = 1ULL << 31;
+  command->add_option("trace", options.trace, "Trace in Mooncake's format: JSON lines with timestamp, input_length, output_length, hash_ids")->required();
+  command->add_option("--requests", options.requests, "Requests to run (all)")->check(whole(1, many));
+  command->add_option("--start", options.start, "Number of the first request")->check(whole(0, many));
+  command->add_option("--scale", options.scale, "Shrinks blocks, and with them all lengths")->check(scale_fault)->capture_default_str();
+  command->add_option("--pages", options.pages, "Pages of the pools")->check(whole(1, many))->capture_default_str();
+  command->add_option("--page-size", options.page_size, "Tokens of a page, a multiple of 64 (the trace's block)")->check(whole(64, 1ULL << 20));
+  command->add_option("--batch-tokens", options.batch_tokens, "Tokens of a step at most")->check(whole(1, 1ULL << 20))->capture_default_str();
+  command->add_option("--piece", options.piece, "Tokens of one prompt in a step at most")->check(whole(1, 1ULL << 20))->capture_default_str();
+  command->add_option("--lanes", options.lanes, "Requests that run at a time")->check(whole(1, 1ULL << 16))->capture_default_str();
+  command->add_option("--layers", options.layers, "Gated-delta layers beside the attention")->check(whole(1, 64))->capture_default_str();
+  command->add_option("--window", options.window, "Positions that a token attends to")->check(whole(1, many))->capture_default_str();
+  command->add_option("--draft", options.draft, "Share of decode steps that verify a draft tree, 0 to 1")->check(share_fault)->capture_default_str();
+  command->add_option("--verify", options.verify, "Share of requests that are computed once more without cache, 0 to 1")->check(share_fault)->capture_default_str();
+  command->add_option("--seed", options.seed, "Seed of activations, drafts and samples")->check(whole(0, ~0ULL))->capture_default_str();
+  command->add_option("--backend", options.backend, "Backend by name; the default one otherwise");
+  command->add_option("--threads", given->threads, "Threads (QUIRE_THREADS, else the machine's)")->check(whole(1, 4096));
+  command->add_option("--max-memory", options.max_memory, "Most memory for pools, tables and kept outputs, as 4G (half the machine's)")->transform(CLI::AsSizeValue(false));
+#ifndef NDEBUG
+  options.check = true;
+#endif
+  command->add_flag("--check", options.check, "Look for broken obligations (F3) at every step; a debug build always does");
+  command->add_option("--fault", given->fault, fmt::format("Plant a mistake: {}", fmt::join(replay::fault_names(), ", ")));
+  command->add_option("--save", options.save, "Write a step's or request's calls as a case file for quire eval (step 0)");
+  command->add_option("--save-step", options.save_step, "The step")->check(whole(0, many));
+  command->add_option("--save-request", options.save_request, "The request, by its place in the trace")->check(whole(0, many));
+  CLI::Option* json = command->add_option("--json", given->json, "Report as JSON, to the file or else to standard output in place of the text")->expected(0, 1);
+  command->footer("Exit status: 0 no mismatch, 1 mismatches (as a planted mistake should give), 2 input or options that can't be used, 130 interrupted.");
+  command->callback([given, json, &exit_code] {
+    given->wants_json = json->count() > 0;
+    try {
+      exit_code = run_replay(*given);
+    } catch (const Error& error) {
+      complain("quire replay: {}\n", error.what());
+      exit_code = 2;
+    }
+  });
+}
+
+}  // namespace quire::tools
