@@ -42,4 +42,14 @@ if [ -n "${QUIRE_MODEL:-}" ] || [ -f "$data/stories260K.bin" ]; then
 else
   echo; echo "== No language model at hand (../shared/data or QUIRE_MODEL), so no story is told"
 fi
+if [ -f "$data/conversation_trace.jsonl" ]; then
+  echo; echo "== A serving trace on an engine in miniature: quire replay"
+  "$quire" replay "$data/conversation_trace.jsonl" --requests 40 --scale 0.125 --verify 0.2 2>/dev/null
+  if "$quire" replay "$data/conversation_trace.jsonl" --requests 40 --scale 0.125 --verify 0.2 --fault boundary >build/replay.txt 2>/dev/null; then
+    echo "a page's state one token early went unnoticed" >&2
+    exit 1
+  fi
+  echo "with each page's state one token early:"
+  grep -A 1 '^mismatches' build/replay.txt
+fi
 echo; echo "demo: all as it should be"

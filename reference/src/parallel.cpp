@@ -7,15 +7,17 @@
 #include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
+
+#include <map>
 #else
 #include <atomic>
 #include <exception>
-#include <mutex>
 #include <vector>
 #endif
 
 #include <algorithm>
 #include <cstdlib>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -44,15 +46,30 @@ void serial_for(std::int64_t count, const std::function<void(std::int64_t)>& bod
 
 #if QUIRE_HAVE_TBB
 
+namespace {
+
+// Kept from call to call: its threads need not find it anew. More threads than cores are allowed where they are asked for.
+struct Arena {
+  explicit Arena(int threads) : more(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(threads)), arena(threads) {}
+  tbb::global_control more;
+  tbb::task_arena arena;
+};
+
+Arena& arena_of(int threads) {
+  static std::mutex mutex;
+  static std::map<int, Arena> arenas;
+  const std::lock_guard lock(mutex);
+  return arenas.try_emplace(threads, threads).first->second;
+}
+
+}  // namespace
+
 const char* parallel_name() { return "oneTBB"; }
 
 void parallel_for(std::int64_t count, double work, const std::function<void(std::int64_t)>& body) {
   const int threads = thread_count();
   if (threads == 1 || count < 2 || work < smallest_shared_work) return serial_for(count, body);
-  // More threads than cores are allowed where they are asked for.
-  const tbb::global_control more(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(threads));
-  tbb::task_arena arena(threads);
-  arena.execute([&] { tbb::parallel_for(std::int64_t{0}, count, [&](std::int64_t i) { body(i); }); });
+  arena_of(threads).arena.execute([&] { tbb::parallel_for(std::int64_t{0}, count, [&](std::int64_t i) { body(i); }); });
 }
 
 #else

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 namespace quire::replay {
 
@@ -24,9 +25,18 @@ constexpr std::int64_t most_inline = 64;
 
 Json reference_to(const std::string& name, const char* field) { return {{"ref", name + "." + field}}; }
 
-Json numbers(const float* from, std::int64_t count) {
-  // A row is read back exactly; its form is that of any tensor's data.
-  return conformance::tensor_json(Tensor::of(std::span(from, static_cast<std::size_t>(count)), {count})).at("data");
+// What is read before the program writes it is kept; the rest is NaN, so that reading it shows.
+void append(std::vector<float>& pool, const float* from, std::int64_t count, bool is_read) {
+  if (is_read) {
+    pool.insert(pool.end(), from, from + count);
+  } else {
+    pool.insert(pool.end(), static_cast<std::size_t>(count), std::numeric_limits<float>::quiet_NaN());
+  }
+}
+
+std::int64_t number_of(const std::map<std::int64_t, std::int64_t>& numbers, std::int64_t engines) {
+  const auto found = numbers.find(engines);
+  return found == numbers.end() ? -1 : found->second;
 }
 
 Tensor zeros(Shape shape) { return Tensor::zeros(DType::f32, std::move(shape)); }
@@ -34,7 +44,7 @@ Tensor zeros(Shape shape) { return Tensor::zeros(DType::f32, std::move(shape)); 
 }  // namespace
 
 StepRecorder::StepRecorder(const Options& options, const Layers& layers, const PageCache& pages, const Tables& tables)
-    : options_(options), layers_(layers), pages_(pages), tables_(tables), state_rows_(static_cast<std::size_t>(layers.count())) {}
+    : options_(options), layers_(layers), pages_(pages), tables_(tables), state_pools_(static_cast<std::size_t>(layers.count())) {}
 
 void StepRecorder::record(std::int64_t step, const Batch& batch, const Activations& activations) {
   if (options_.save_step == step) return record_lanes(step, batch, activations);
@@ -93,7 +103,7 @@ void StepRecorder::record_lanes(std::int64_t step, const Batch& batch, const Act
       call[field] = tensor(key(name.c_str(), field), values);
     }
     if (is_draft) {
-      const DraftStates states = draft_states(batch, tables_, pages_);
+      const DraftStates states = renumbered_states(batch);
       call["index"] = whole;
       call["state_indices"] = tensor(key("draft", "state_indices"), states.state_indices);
       call["state_slots"] = tensor(key("draft", "state_slots"), states.state_slots);
@@ -108,31 +118,39 @@ void StepRecorder::record_lanes(std::int64_t step, const Batch& batch, const Act
 
 Json StepRecorder::index(std::int64_t step, const Batch& batch, bool is_draft) {
   const Index index = index_of(batch, tables_);
-  Json rows = Json::array();
+  Json rows = Json::array(), states = Json::object();
   for (const Lane& lane : batch.lanes) {
-    const auto [place, is_new] = rows_.try_emplace(lane.sequence->row, static_cast<std::int64_t>(rows_.size()));
+    const std::int64_t engine_row = lane.sequence->row;
+    const auto [place, is_new] = rows_.try_emplace(engine_row, static_cast<std::int64_t>(rows_.size()));
     if (is_new) table_.emplace_back();
     rows.push_back(place->second);
     std::int64_t columns = 0;
     for (std::int64_t i = 0; i < lane.count; ++i) columns = std::max(columns, lane.position(i) + 1);
-    Tensor& row = table_[static_cast<std::size_t>(place->second)];
-    row = index.table().at(lane.sequence->row).slice(0, columns).clone();
+    // Slots and pages that the program never touches keep out of it: they stand below every window, or in an untouched prefix.
+    std::vector<std::int64_t>& row = table_[static_cast<std::size_t>(place->second)];
+    row.clear();
+    for (std::int64_t p = 0; p < columns; ++p) row.push_back(number_of(slots_, tables_.slot(engine_row, p)));
+    // How many rows and blocks there will be is known at the end.
+    Json blocks = Json::array();
+    for (std::int64_t j = 0; j < static_cast<std::int64_t>(lane.sequence->pages.size()); ++j) blocks.push_back(number_of(states_, tables_.state(engine_row, j)));
+    states[std::to_string(place->second)] = std::move(blocks);
   }
-  Json built = {{"pos", tensor(fmt::format("step{}.pos", step), index.pos())}, {"table", nullptr}, {"row", std::move(rows)}, {"then", Json::array()}};
-  // The rows' states as they are now; how many rows and blocks there will be is known at the end.
-  Json states = Json::object();
-  for (const Lane& lane : batch.lanes) {
-    Json row = Json::array();
-    for (std::int64_t j = 0; j < static_cast<std::int64_t>(lane.sequence->pages.size()); ++j) row.push_back(tables_.state(lane.sequence->row, j));
-    states[std::to_string(rows_.at(lane.sequence->row))] = std::move(row);
-  }
-  built["every"] = std::move(states);
+  Json built = {{"pos", tensor(fmt::format("step{}.pos", step), index.pos())}, {"table", nullptr}, {"row", std::move(rows)}, {"every", std::move(states)}, {"then", Json::array()}};
   if (is_draft) {
-    const Index draft = drafted(index, batch, pages_);
-    built["then"].push_back({{"draft", {{"slots", tensor(fmt::format("step{}.draft.slots", step), draft.draft_tokens()->slots)},
-                                        {"sees", tensor(fmt::format("step{}.draft.sees", step), draft.draft_tokens()->sees)}}}});
+    const Tensor slots = drafted(index, batch, pages_).draft_tokens()->slots.clone(), sees = drafted(index, batch, pages_).draft_tokens()->sees;
+    for (std::int64_t n = 0; n < slots.elements(); ++n) slots.data<std::int64_t>()[n] = number_of(slots_, slots.data<std::int64_t>()[n]);
+    built["then"].push_back(
+        {{"draft", {{"slots", tensor(fmt::format("step{}.draft.slots", step), slots)}, {"sees", tensor(fmt::format("step{}.draft.sees", step), sees)}}}});
   }
   return built;
+}
+
+DraftStates StepRecorder::renumbered_states(const Batch& batch) {
+  const DraftStates states = draft_states(batch, tables_, pages_);
+  for (const Tensor& rows : {states.state_indices, states.state_slots}) {
+    for (std::int64_t n = 0; n < rows.elements(); ++n) rows.data<std::int64_t>()[n] = number_of(states_, rows.data<std::int64_t>()[n]);
+  }
+  return states;
 }
 
 Json StepRecorder::tensor(const std::string& key, const Tensor& values) {
@@ -144,28 +162,35 @@ Json StepRecorder::tensor(const std::string& key, const Tensor& values) {
 
 void StepRecorder::take_slots(const Lane& lane) {
   const std::int64_t row = lane.sequence->row, begin = lane.position(0);
-  for (std::int64_t p = std::max<std::int64_t>(begin - options_.window, 0); p < begin; ++p) {
-    const std::int64_t slot = tables_.slot(row, p);
-    if (written_slots_.contains(slot) || k_rows_.contains(slot)) continue;
-    k_rows_[slot] = numbers(layers_.k_pool().data<float>() + slot * Sizes::head, Sizes::head);
-    v_rows_[slot] = numbers(layers_.v_pool().data<float>() + slot * Sizes::head_value, Sizes::head_value);
-  }
+  for (std::int64_t p = std::max<std::int64_t>(begin - options_.window, 0); p < begin; ++p) take_slot(tables_.slot(row, p), true);
   for (std::int64_t i = 0; i < lane.count; ++i) {
-    written_slots_.insert(lane.tree.empty() ? tables_.slot(row, lane.position(i)) : pages_.page(lane.scratch[static_cast<std::size_t>(i)]).slots[0]);
+    take_slot(lane.tree.empty() ? tables_.slot(row, lane.position(i)) : pages_.page(lane.scratch[static_cast<std::size_t>(i)]).slots[0], false);
   }
 }
 
 void StepRecorder::take_states(const Lane& lane) {
-  const std::int64_t row = lane.sequence->row, begin = lane.position(0);
-  if (begin > 0) {
-    const std::int64_t state = tables_.state(row, (begin - 1) / pages_.page_size());
-    for (int layer = 1; layer < layers_.count() && !written_states_.contains(state); ++layer) {
-      state_rows_[static_cast<std::size_t>(layer)].try_emplace(state, numbers(layers_.states(layer).data<float>() + state * Sizes::state, Sizes::state));
-    }
-  }
+  const std::int64_t row = lane.sequence->row, begin = lane.position(0), page_size = pages_.page_size();
+  if (begin > 0) take_state(tables_.state(row, (begin - 1) / page_size), true);
   for (std::int64_t i = 0; i < lane.count; ++i) {
-    written_states_.insert(lane.tree.empty() ? tables_.state(row, lane.position(i) / pages_.page_size()) : pages_.page(lane.scratch[static_cast<std::size_t>(i)]).state);
+    take_state(lane.tree.empty() ? tables_.state(row, lane.position(i) / page_size) : pages_.page(lane.scratch[static_cast<std::size_t>(i)]).state, false);
   }
+}
+
+std::int64_t StepRecorder::take_slot(std::int64_t slot, bool is_read) {
+  const auto [place, is_new] = slots_.try_emplace(slot, static_cast<std::int64_t>(slots_.size()));
+  if (is_new) {
+    append(k_pool_, layers_.k_pool().data<float>() + slot * Sizes::head, Sizes::head, is_read);
+    append(v_pool_, layers_.v_pool().data<float>() + slot * Sizes::head_value, Sizes::head_value, is_read);
+  }
+  return place->second;
+}
+
+std::int64_t StepRecorder::take_state(std::int64_t state, bool is_read) {
+  const auto [place, is_new] = states_.try_emplace(state, static_cast<std::int64_t>(states_.size()));
+  for (int layer = 1; layer < layers_.count() && is_new; ++layer) {
+    append(state_pools_[static_cast<std::size_t>(layer)], layers_.states(layer).data<float>() + state * Sizes::state, Sizes::state, is_read);
+  }
+  return place->second;
 }
 
 void StepRecorder::write() const {
@@ -176,15 +201,15 @@ void StepRecorder::write() const {
   Json steps = steps_;
   std::map<std::string, Tensor> beside = beside_;
   // The program's table: each row as far as it was in use.
-  std::int64_t columns = 0;
-  for (const Tensor& row : table_) columns = std::max(columns, row.size(0));
-  const std::int64_t rows = static_cast<std::int64_t>(table_.size()), blocks = (columns + pages_.page_size() - 1) / pages_.page_size();
-  Tensor table = Tensor::empty(DType::i64, {rows, columns});
-  std::fill_n(table.data<std::int64_t>(), table.elements(), -1);
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const Tensor& row = table_[static_cast<std::size_t>(r)];
-    std::copy_n(row.data<std::int64_t>(), row.size(0), table.data<std::int64_t>() + r * columns);
+  std::size_t columns = 0;
+  for (const auto& row : table_) columns = std::max(columns, row.size());
+  const auto rows = static_cast<std::int64_t>(table_.size()), blocks = (static_cast<std::int64_t>(columns) + pages_.page_size() - 1) / pages_.page_size();
+  std::vector<std::int64_t> cells;
+  for (std::vector<std::int64_t> row : table_) {
+    row.resize(columns, -1);
+    cells.insert(cells.end(), row.begin(), row.end());
   }
+  const Tensor table = Tensor::of(std::span<const std::int64_t>(cells), {rows, static_cast<std::int64_t>(columns)});
   beside["table"] = table;
   const std::filesystem::path case_path = options_.save, side_path = std::filesystem::path(case_path).replace_extension(".npz");
   const auto finish_index = [&](Json& step) {
@@ -203,24 +228,22 @@ void StepRecorder::write() const {
   };
   // The first call of each layer holds its pools; the others name them.
   std::map<std::string, Json> pools;
-  const auto finish_pool = [&](Json& step, const char* field, const std::string& layer, const Tensor& pool, const std::map<std::int64_t, Json>& held) {
-    const auto [first, is_first] = pools.try_emplace(layer + field, reference_to(step["as"], field));
-    if (!is_first) {
-      step[field] = first->second;
-      return;
-    }
-    Json content = Json::object();
-    for (const auto& [row, values] : held) content[std::to_string(row)] = values;
-    step[field] = {{"dtype", "f32"}, {"shape", pool.shape()}, {"rows", std::move(content)}};
+  const auto finish_pool = [&](Json& step, const char* field, const std::string& key, const std::vector<float>& content, Shape row) {
+    const auto [first, is_first] = pools.try_emplace(key, reference_to(step["as"], field));
+    step[field] = first->second;
+    if (!is_first) return;
+    row.insert(row.begin(), static_cast<std::int64_t>(content.size()) / count_elements(row, "row"));
+    beside[key] = Tensor::of(std::span<const float>(content), std::move(row));
+    step[field] = {{"file", side_path.filename().string()}, {"key", key}};
   };
   for (Json& step : steps) {
     finish_index(step);
     if (step["op"] == "attend") {
-      finish_pool(step, "k_pool", "attention", layers_.k_pool(), k_rows_);
-      finish_pool(step, "v_pool", "attention", layers_.v_pool(), v_rows_);
+      finish_pool(step, "k_pool", "k_pool", k_pool_, {Sizes::kv_heads, Sizes::head});
+      finish_pool(step, "v_pool", "v_pool", v_pool_, {Sizes::kv_heads, Sizes::head_value});
     } else if (step.contains("state_pool")) {
       const int layer = step["state_pool"];
-      finish_pool(step, "state_pool", Layers::name(layer), layers_.states(layer), state_rows_[static_cast<std::size_t>(layer)]);
+      finish_pool(step, "state_pool", fmt::format("gdn{}.state_pool", layer - 1), state_pools_[static_cast<std::size_t>(layer)], {Sizes::gdn_value_heads, Sizes::value, Sizes::key});
     }
   }
   try {

@@ -16,8 +16,9 @@
 
 namespace quire::replay {
 
-/// Per step: `page_table` from the index, `attend`, and a call per gated-delta layer. Pools are the engine's, as reserved memory that holds
-/// what the program reads before it has written it. Large tensors go into an .npz file beside the case.
+/// Per step: `page_table` from the index, `attend`, and a call per gated-delta layer. Slots and pages are numbered anew, in the order in which
+/// the program names them; what it reads before it has written it is in its pools, and the rest of them is NaN. Large tensors go into an
+/// .npz file beside the case.
 class StepRecorder {
  public:
   StepRecorder(const Options& options, const Layers& layers, const PageCache& pages, const Tables& tables);
@@ -32,9 +33,12 @@ class StepRecorder {
   void record_lanes(std::int64_t step, const Batch& batch, const Activations& activations);
   Json index(std::int64_t step, const Batch& batch, bool is_draft);
   Json tensor(const std::string& key, const Tensor& values);
-  /// What a step reads and this program has not written is kept as it is now.
+  DraftStates renumbered_states(const Batch& batch);
   void take_slots(const Lane& lane);
   void take_states(const Lane& lane);
+  /// The program's number of an engine's slot or state. Where `is_read`, what it holds now is kept, unless the program has it already.
+  std::int64_t take_slot(std::int64_t slot, bool is_read);
+  std::int64_t take_state(std::int64_t state, bool is_read);
 
   const Options& options_;
   const Layers& layers_;
@@ -42,11 +46,11 @@ class StepRecorder {
   const Tables& tables_;
   Json steps_ = Json::array();
   std::map<std::string, Tensor> beside_;
-  std::map<std::int64_t, std::int64_t> rows_;            // the engine's table rows by the program's
-  std::vector<Tensor> table_;                            // the program's rows of the table of slots, as far as they are in use
-  std::set<std::int64_t> written_slots_, written_states_;
-  std::map<std::int64_t, Json> k_rows_, v_rows_;         // by slot
-  std::vector<std::map<std::int64_t, Json>> state_rows_;  // by layer and page
+  using Numbers = std::map<std::int64_t, std::int64_t>;  // the program's by the engine's
+  Numbers rows_, slots_, states_;
+  std::vector<std::vector<std::int64_t>> table_;  // the program's rows of the table of slots, as far as they are in use
+  std::vector<float> k_pool_, v_pool_;
+  std::vector<std::vector<float>> state_pools_;   // by layer
 };
 
 }  // namespace quire::replay

@@ -55,16 +55,22 @@ class Progress {
   bool shown_ = false;
 };
 
-void write_to(const std::string& path, const std::string& text) {
-  if (path.empty() || path == "-") {
-    fmt::print("{}", text);
-    return;
-  }
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "wb"), &std::fclose);
-  if (!file || std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() || std::fflush(file.get()) != 0) {
-    reject("--json", "\"" + path + "\", which can't be written", "a file that can");
-  }
+// A run may be long: what it can't write at its end is found out at its begin.
+void require_writable(std::string_view option, const std::string& path) {
+  if (path.empty() || path == "-") return;
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "ab"), &std::fclose);
+  if (!file) reject(option, "\"" + path + "\", which can't be written", "a file that can");
 }
+
+void write_file(const std::string& path, const std::string& text) {
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  bool ok = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
+  if (file != nullptr) ok = std::fclose(file) == 0 && ok;
+  if (!ok) reject("--json", "\"" + path + "\", which can't be written", "a file that can");
+}
+
+// Whether standard output took it; `main` says so where it did not.
+bool print(const std::string& text) { return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0; }
 
 int run_replay(ReplayCommand command) {
   if (command.threads > 0) setenv("QUIRE_THREADS", std::to_string(command.threads).c_str(), 1);
@@ -73,6 +79,8 @@ int run_replay(ReplayCommand command) {
   const Backend& backend = options.backend.empty() ? default_backend() : quire::backend(options.backend);
   const replay::Trace trace = replay::read_trace(options.trace, options.start, options.requests, options.scale);
   settle(options, trace);
+  require_writable("--json", command.json);
+  require_writable("--save", options.save);
   Progress progress(trace.tokens());
   replay::Watch watch;
   watch.interrupted = interrupted;
@@ -80,9 +88,10 @@ int run_replay(ReplayCommand command) {
   watch_interrupts();
   const replay::Replayed replayed = replay::replay(options, trace, backend, watch);
   progress.clear();
-  if (!command.wants_json || !command.json.empty()) fmt::print("{}", summary(options, *replayed.engine, replayed.report));
-  std::fflush(stdout);
-  if (command.wants_json) write_to(command.json, json_report(options, *replayed.engine, replayed.report));
+  const bool json_alone = command.wants_json && (command.json.empty() || command.json == "-");
+  const std::string json = command.wants_json ? json_report(options, *replayed.engine, replayed.report) : std::string();
+  if (!print(json_alone ? json : summary(options, *replayed.engine, replayed.report))) return 2;
+  if (command.wants_json && !json_alone) write_file(command.json, json);
   complain("{}", timing(*replayed.engine, replayed.report));
   if (replayed.report.interrupted) complain("quire replay: interrupted after {} requests\n", replayed.engine->counts().requests);
   if (!options.save.empty()) {

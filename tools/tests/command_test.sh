@@ -57,6 +57,42 @@ expect 1 '"argument":"QUIRE_ISA"' env QUIRE_ISA=nonsense "$quire" eval --backend
 expect 1 '"argument":"QUIRE_THREADS"' env QUIRE_THREADS=0 "$quire" eval "$work/good.json"
 expect 2 "can't be written" bash -c '"$0" eval "$1" >/dev/full' "$quire" "$work/good.json"
 
+for r in 0 1 2 3 4 5 6 7; do
+  echo "{\"timestamp\":$((r * 20)),\"input_length\":$((700 + r * 150)),\"output_length\":$((40 + r)),\"hash_ids\":[1,$((r % 2 + 2))$( [ $r -gt 2 ] && echo ",$((10 + r))" )]}"
+done >"$work/trace.jsonl"
+echo '{"timestamp":0,"input_length":5}' >"$work/short.jsonl"
+replay=("$quire" replay "$work/trace.jsonl" --scale 0.125 --verify 1 --check)
+expect 0 '^mismatches +0$' "${replay[@]}"
+expect 0 '"mismatches": 0' "${replay[@]}" --json
+expect 0 '^mismatches +0$' "${replay[@]}" --json "$work/report.json"
+expect 0 'tokens_per_second' cat "$work/report.json"
+for fault in stale share boundary reject window evict; do
+  expect 1 '^  step [0-9]+, request [0-9]+, layer (attention|gdn [0-2]), page [0-9]+' "$quire" replay "$work/trace.jsonl" --scale 0.125 --verify 1 --fault $fault --pages 30
+done
+for threads in 1 2; do "${replay[@]}" --threads $threads >"$work/threads$threads" 2>/dev/null; done
+expect 0 'the same' bash -c 'cmp "$1" "$2" && echo the same' - "$work/threads1" "$work/threads2"
+expect 0 'wrote .*case.json' "${replay[@]}" --save "$work/case.json" --save-request 5
+expect 0 '"status":"ok"' "$quire" eval "$work/case.json"
+expect 0 'wrote .*step.json' "${replay[@]}" --save "$work/step.json" --save-step 3
+expect 0 '"status":"ok"' "$quire" eval "$work/step.json"
+expect 2 'trace is required' "$quire" replay
+expect 2 "can't be opened" "$quire" replay "$work/missing.jsonl"
+expect 2 'short.jsonl:1: output_length: nothing' "$quire" replay "$work/short.jsonl"
+expect 2 'without a request' "$quire" replay "$work/empty.json"
+expect 2 '--start: 8; allowed: 0 to 7' "${replay[@]}" --start 8
+expect 2 '--pages: 2; allowed: at least' "${replay[@]}" --pages 2
+expect 2 '--page-size: 100; allowed: a multiple of 64' "${replay[@]}" --page-size 100
+expect 2 '--max-memory: 1 MiB; allowed: at least' "${replay[@]}" --max-memory 1M
+expect 2 'a number from 0 to 1' "${replay[@]}" --draft 2
+expect 2 'a number above 0' "${replay[@]}" --scale 0
+expect 2 'whole numbers' "${replay[@]}" --requests 0
+expect 2 'stale, share, boundary, reject, window, evict' "${replay[@]}" --fault nonsense
+expect 2 'backend: "nonsense"' "${replay[@]}" --backend nonsense
+expect 2 "can't be written" bash -c '"$@" >/dev/full' - "${replay[@]}"
+expect 2 "can't be written" "${replay[@]}" --json "$work/none/report.json"
+expect 2 "can't be written" "${replay[@]}" --json /dev/full
+expect 2 "can't be written" "${replay[@]}" --save "$work/none/case.json"
+
 expect 0 'passed: .* 0 failed' "$quire" conformance --backend reference --count 64 --quiet
 expect 0 '1 of 1 mutants caught' "$quire" conformance --mutant holes-masked
 expect 0 '"failed": 0' "$quire" conformance --count 4 --family extend --json --quiet
