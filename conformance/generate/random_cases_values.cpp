@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include "philox.h"
 #include "random_cases_parts.h"
 
 namespace quire_tests {
@@ -15,22 +16,6 @@ std::uint64_t hash_name(std::string_view name) {
     hash *= 1099511628211ULL;
   }
   return hash;
-}
-
-std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::uint64_t key) {
-  auto key0 = static_cast<std::uint32_t>(key);
-  auto key1 = static_cast<std::uint32_t>(key >> 32);
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t product0 = 0xD2511F53ULL * counter[0];
-    const std::uint64_t product1 = 0xCD9E8D57ULL * counter[2];
-    counter = {static_cast<std::uint32_t>(product1 >> 32) ^ counter[1] ^ key0,
-               static_cast<std::uint32_t>(product1),
-               static_cast<std::uint32_t>(product0 >> 32) ^ counter[3] ^ key1,
-               static_cast<std::uint32_t>(product0)};
-    key0 += 0x9E3779B9U;
-    key1 += 0xBB67AE85U;
-  }
-  return counter;
 }
 
 // The side of the orthogonal array: a prime, so that lines of different slope meet once.
@@ -82,7 +67,7 @@ Random::Random(std::string_view family, std::uint64_t number)
 std::uint32_t Random::bits() {
   if (used_ == 4) {
     ready_ =
-        philox({static_cast<std::uint32_t>(block_), static_cast<std::uint32_t>(block_ >> 32),
+        quire::philox({static_cast<std::uint32_t>(block_), static_cast<std::uint32_t>(block_ >> 32),
                 static_cast<std::uint32_t>(number_), static_cast<std::uint32_t>(number_ >> 32)},
                key_);
     ++block_;
@@ -115,7 +100,7 @@ std::int64_t Random::pick(std::int64_t options) {
   // Column c is the family of lines of slope c; the last column is the vertical one.
   std::uint64_t value = column == side ? down : (across + column * down) % side;
   // Each run of 361 numbers shifts its columns, so that later runs meet other triples.
-  const auto shift = philox({static_cast<std::uint32_t>(number_ / (side * side)),
+  const auto shift = quire::philox({static_cast<std::uint32_t>(number_ / (side * side)),
                              static_cast<std::uint32_t>(column), 1U, 0x70696b63U},
                             key_);
   value = (value + shift[0] % side) % side;

@@ -95,6 +95,10 @@ std::int64_t Trace::longest() const {
 Trace read_trace(const std::string& path, std::int64_t start, std::int64_t count, double scale) {
   std::ifstream file(path);
   if (!file) reject("trace", "\"" + path + "\", which can't be opened", "a file of JSON lines");
+  return read_trace(file, path, start, count, scale);
+}
+
+Trace read_trace(std::istream& file, const std::string& path, std::int64_t start, std::int64_t count, double scale) {
   Trace trace;
   trace.block_size = std::max<std::int64_t>(64, 64 * std::llround(trace_block_size * scale / 64));
   const double kept = std::min(1.0, scale * trace_block_size / 64);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -41,5 +42,7 @@ inline constexpr std::int64_t trace_block_size = 512;
 /// the multiple of 64 nearest to 512 * scale, at least 64, and with it every length; what is below 1/8 drops blocks. Prefixes are shared
 /// as before. Raises invalid_argument naming the file, line and field, or `start` where no request is left.
 Trace read_trace(const std::string& path, std::int64_t start, std::int64_t count, double scale);
+/// The same of an open stream; `name` stands for the file in errors.
+Trace read_trace(std::istream& stream, const std::string& name, std::int64_t start, std::int64_t count, double scale);
 
 }  // namespace quire::replay

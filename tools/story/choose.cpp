@@ -26,21 +26,6 @@ Best best_of(const Logits& logits) {
   return best;
 }
 
-std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
-                                    std::array<std::uint32_t, 2> key) {
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t first = std::uint64_t{0xD2511F53} * counter[0];
-    const std::uint64_t second = std::uint64_t{0xCD9E8D57} * counter[2];
-    counter = {static_cast<std::uint32_t>(second >> 32) ^ counter[1] ^ key[0],
-               static_cast<std::uint32_t>(second),
-               static_cast<std::uint32_t>(first >> 32) ^ counter[3] ^ key[1],
-               static_cast<std::uint32_t>(first)};
-    key[0] += 0x9E3779B9;
-    key[1] += 0xBB67AE85;
-  }
-  return counter;
-}
-
 Token Chooser::choose(const Logits& logits, std::int64_t place) const {
   const Best best = best_of(logits);
   if (temperature_ <= 0 || std::isnan(best.gap)) return best.first;
@@ -54,7 +39,7 @@ Token Chooser::choose(const Logits& logits, std::int64_t place) const {
   const auto number = static_cast<std::uint64_t>(place);
   const auto words =
       philox({static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(number >> 32), 0, 0},
-             {static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32)});
+             seed_);
   const std::uint64_t bits = (std::uint64_t{words[1]} << 32 | words[0]) >> 11;
   double left = std::ldexp(static_cast<double>(bits), -53) * total;
   for (std::size_t i = 0; i < weights.size(); ++i) {

@@ -4,6 +4,8 @@
 
 #include "model.h"
 
+#include "philox.h"
+
 #include <cstdint>
 
 namespace quire::story {
@@ -14,10 +16,6 @@ struct Best {
   float gap = 0;
 };
 Best best_of(const Logits& logits);
-
-/// Four random words of a counter and a key: Philox 4x32 with 10 rounds (Salmon et al., 2011).
-std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
-                                    std::array<std::uint32_t, 2> key);
 
 /// A choice depends on nothing but the logits, the place in the story, the temperature and the
 /// seed.

@@ -37,7 +37,7 @@ Slots Slots::shuffled_pages(std::int64_t pages, std::uint64_t seed) {
   std::iota(order.begin(), order.end(), 0);
   for (std::size_t i = order.size(); i > 1; --i) {
     std::swap(order[i - 1], order[philox({static_cast<std::uint32_t>(i), 0, 0, 1},
-                                         {static_cast<std::uint32_t>(seed), 0})[0] %
+                                         static_cast<std::uint32_t>(seed))[0] %
                                   i]);
   }
   for (std::size_t i = 0; i < slots.free_.size(); ++i) {

@@ -8,7 +8,7 @@ command -v clang++ >/dev/null || { echo "clang++ is not installed (tools/setup.s
 echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
   clang++ -fsanitize=fuzzer,address -x c++ - -o /dev/null 2>/dev/null || { echo "clang++ has no libFuzzer (libclang-rt-dev)"; exit 77; }
 cmake --preset fuzz >/dev/null
-cmake --build --preset fuzz >/dev/null
+cmake --build --preset fuzz --target fuzzers >/dev/null
 for fuzzer in build/fuzz/bin/*_fuzzer; do
   name=$(basename "$fuzzer" _fuzzer)
   scratch=$(mktemp -d)
