@@ -9,6 +9,7 @@
 #include <tbb/task_arena.h>
 
 #include <map>
+#include <memory>
 #else
 #include <atomic>
 #include <exception>
@@ -48,17 +49,19 @@ void serial_for(std::int64_t count, const std::function<void(std::int64_t)>& bod
 
 namespace {
 
-// Kept from call to call: its threads need not find it anew. More threads than cores are allowed where they are asked for.
-struct Arena {
-  explicit Arena(int threads) : more(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(threads)), arena(threads) {}
-  tbb::global_control more;
-  tbb::task_arena arena;
-};
-
-Arena& arena_of(int threads) {
+// Kept from call to call: its threads need not find it anew.
+tbb::task_arena& arena_of(int threads) {
   static std::mutex mutex;
-  static std::map<int, Arena> arenas;
+  static std::map<int, tbb::task_arena> arenas;
+  // More threads than cores are allowed where they are asked for. Of several controls the least would count: there is one.
+  static int allowed = 0;
+  static std::unique_ptr<tbb::global_control> control;
   const std::lock_guard lock(mutex);
+  if (threads > allowed) {
+    control.reset();
+    control = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(threads));
+    allowed = threads;
+  }
   return arenas.try_emplace(threads, threads).first->second;
 }
 
@@ -69,7 +72,7 @@ const char* parallel_name() { return "oneTBB"; }
 void parallel_for(std::int64_t count, double work, const std::function<void(std::int64_t)>& body) {
   const int threads = thread_count();
   if (threads == 1 || count < 2 || work < smallest_shared_work) return serial_for(count, body);
-  arena_of(threads).arena.execute([&] { tbb::parallel_for(std::int64_t{0}, count, [&](std::int64_t i) { body(i); }); });
+  arena_of(threads).execute([&] { tbb::parallel_for(std::int64_t{0}, count, [&](std::int64_t i) { body(i); }); });
 }
 
 #else
