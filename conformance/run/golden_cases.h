@@ -16,7 +16,7 @@ const std::vector<std::string_view>& golden_texts();
 /// All their cases, in order.
 const std::vector<nlohmann::json>& golden_cases();
 
-/// Whether a backend can be held to a case: float32 arithmetic can't give what some expect.
+/// Whether a backend can be held to what a case expects: float32 arithmetic can't give what some do.
 bool is_within_reach(const nlohmann::json& golden_case, const Backend& backend);
 
 }  // namespace quire::conformance

@@ -57,7 +57,7 @@ expect 1 '"argument":"QUIRE_ISA"' env QUIRE_ISA=nonsense "$quire" eval --backend
 expect 1 '"argument":"QUIRE_THREADS"' env QUIRE_THREADS=0 "$quire" eval "$work/good.json"
 expect 2 "can't be written" bash -c '"$0" eval "$1" >/dev/full' "$quire" "$work/good.json"
 
-expect 0 'passed: .* 0 failed' "$quire" conformance --backend reference --count 64 --quiet
+expect 0 'passed: .* 0 failed' "$quire" conformance --backend reference --count 200 --quiet
 expect 0 '1 of 1 mutants caught' "$quire" conformance --mutant holes-masked
 expect 0 '"failed": 0' "$quire" conformance --count 4 --family extend --json --quiet
 expect 0 '"op":"extend"' "$quire" conformance --case 1:extend:7
