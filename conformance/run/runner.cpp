@@ -15,6 +15,10 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 namespace quire::conformance {
@@ -229,47 +233,125 @@ std::optional<Failure> run_case(const CaseLine& line, const json& test_case, Jud
   return failure;
 }
 
-RunReport run_cases(const RunOptions& options) {
-  RunReport report;
-  Judging judging(*options.candidate, *options.reference);
-  const auto start = std::chrono::steady_clock::now();
-  const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
-  const std::vector<std::string>& families = options.families.empty() ? case_families() : options.families;
+namespace {
+
+// A run's cases in order and what they came to. Jobs take cases in order, and their results are added in that order.
+class Run {
+ public:
+  explicit Run(const RunOptions& options)
+      : options_(options), families_(options.families.empty() ? case_families() : options.families), total_(options.count * families_.size()), running_(options.jobs) {}
+
+  RunReport report() {
+    {
+      std::vector<std::jthread> others;
+      for (std::size_t job = 1; job < options_.jobs; ++job) {
+        try {
+          others.emplace_back([this, job] { work(job); });
+        } catch (const std::system_error&) {
+          break;  // fewer jobs come to the same
+        }
+      }
+      work(0);
+    }
+    if (raised_) std::rethrow_exception(raised_);
+    report_.seconds = elapsed();
+    return std::move(report_);
+  }
+
+ private:
+  double elapsed() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+  void work(std::size_t job) {
+    try {
+      Judging judging(*options_.candidate, *options_.reference);
+      while (const std::optional<std::uint64_t> place = take()) add(*place, result_of(*place, judging, job));
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (!raised_) raised_ = std::current_exception();
+      is_over_ = true;
+    }
+    const std::lock_guard lock(running_mutex_);
+    running_[job].reset();
+  }
+
+  // The place of the next case, while there is one and the run is not to end.
+  std::optional<std::uint64_t> take() {
+    const std::lock_guard lock(mutex_);
+    if (is_over_ || next_ == total_) return std::nullopt;
+    if (options_.interrupted && options_.interrupted()) is_over_ = report_.interrupted = true;
+    if (options_.seconds > 0 && elapsed() > options_.seconds) is_over_ = true;
+    return is_over_ ? std::nullopt : std::optional(next_++);
+  }
+
   // Round by round over the families, so that a run cut short has seen all of them.
-  for (std::uint64_t n = 0; n < options.count; ++n) {
-    for (const std::string& family : families) {
-      if (options.interrupted && options.interrupted()) {
-        report.interrupted = true;
-        report.seconds = elapsed();
-        return report;
-      }
-      if (options.seconds > 0 && elapsed() > options.seconds) {
-        report.seconds = elapsed();
-        return report;
-      }
-      // A case of a large family takes as long as a hundred small ones.
-      const bool is_large = family == "wide" || family == "far";
-      if (is_large && n % cases_per_large_case != cases_per_large_case / 2) continue;
-      if (family == "golden" && n >= golden_cases().size()) continue;
-      const CaseLine line{family, family == "golden" ? n : options.first + (is_large ? n / cases_per_large_case : n)};
-      const json test_case = case_of(line);
-      if (!meets(laws_of(test_case), options.laws) || !meets(ops_of(test_case), options.ops) || !meets(dtypes_of(test_case), options.dtypes)) continue;
-      if (options.before) options.before(line);
-      RunReport one;
-      const bool failed = run_case(line, test_case, judging, &one).has_value();
-      if (failed && options.confirms && !options.confirms(test_case, line)) {
-        one.failures.clear();
-        one.families[line.family].failed = 0;
-      }
-      report.add(one);
-      if (!one.failures.empty() && options.stop_at_failure) {
-        report.seconds = elapsed();
-        return report;
-      }
+  std::optional<CaseLine> line_at(std::uint64_t place) const {
+    const std::uint64_t n = place / families_.size();
+    const std::string& family = families_[place % families_.size()];
+    // A case of a large family takes as long as a hundred small ones.
+    const bool is_large = family == "wide" || family == "far";
+    if (is_large && n % cases_per_large_case != cases_per_large_case / 2) return std::nullopt;
+    if (family == "golden" && n >= golden_cases().size()) return std::nullopt;
+    return CaseLine{family, family == "golden" ? n : options_.first + (is_large ? n / cases_per_large_case : n)};
+  }
+
+  RunReport result_of(std::uint64_t place, Judging& judging, std::size_t job) {
+    RunReport one;
+    const std::optional<CaseLine> line = line_at(place);
+    if (!line) return one;
+    const json test_case = case_of(*line);
+    if (!meets(laws_of(test_case), options_.laws) || !meets(ops_of(test_case), options_.ops) || !meets(dtypes_of(test_case), options_.dtypes)) return one;
+    if (options_.before) announce(*line, job);
+    const bool failed = run_case(*line, test_case, judging, &one).has_value();
+    if (failed && options_.confirms && !options_.confirms(test_case, *line)) {
+      one.failures.clear();
+      one.families[line->family].failed = 0;
+    }
+    return one;
+  }
+
+  void announce(const CaseLine& line, std::size_t job) {
+    const std::lock_guard lock(running_mutex_);
+    running_[job] = line;
+    std::vector<CaseLine> lines;
+    for (const std::optional<CaseLine>& running : running_) {
+      if (running) lines.push_back(*running);
+    }
+    options_.before(lines);
+  }
+
+  // Results wait for those before them. Behind the failure that ends a run none counts.
+  void add(std::uint64_t place, RunReport one) {
+    const std::lock_guard lock(mutex_);
+    waiting_.emplace(place, std::move(one));
+    while (!is_decided_ && !waiting_.empty() && waiting_.begin()->first == added_) {
+      const RunReport result = std::move(waiting_.extract(waiting_.begin()).mapped());
+      report_.add(result);
+      ++added_;
+      if (!result.failures.empty() && options_.stop_at_failure) is_over_ = is_decided_ = true;
     }
   }
-  report.seconds = elapsed();
-  return report;
+
+  const RunOptions& options_;
+  const std::vector<std::string>& families_;
+  const std::uint64_t total_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+
+  std::mutex mutex_;  // over what follows
+  std::uint64_t next_ = 0, added_ = 0;
+  std::map<std::uint64_t, RunReport> waiting_;
+  RunReport report_;
+  bool is_over_ = false, is_decided_ = false;
+  std::exception_ptr raised_;
+
+  std::mutex running_mutex_;  // over what follows
+  std::vector<std::optional<CaseLine>> running_;
+};
+
+}  // namespace
+
+RunReport run_cases(const RunOptions& options) {
+  if (options.jobs < 1) reject("jobs", "0", "1 or more");
+  return Run(options).report();
 }
 
 bool passes(const CaseLine& line, const json& test_case, const Backend& candidate, const Backend& reference) {

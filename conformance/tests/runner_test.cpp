@@ -2,9 +2,17 @@
 #include "run/runner.h"
 
 #include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <iostream>
 #include <limits>
+#include <mutex>
+#include <set>
+#include <sstream>
+#include <stdexcept>
 
 #include "fake_backend.h"
 #include "random_cases.h"
@@ -56,7 +64,7 @@ json data_of(const RunReport& report) {
 // The lines of a run, in order.
 Strings lines_of(RunOptions options) {
   Strings lines;
-  options.before = [&](const CaseLine& line) { lines.push_back(line.text()); };
+  options.before = [&](const std::vector<CaseLine>& running) { lines.push_back(running.at(0).text()); };
   run_cases(options);
   return lines;
 }
@@ -324,6 +332,123 @@ TEST_CASE("runs: they end at the first failure, at a doubt that is confirmed, wh
   const RunReport timed = run_cases(options);
   CHECK_FALSE(timed.interrupted);
   CHECK(timed.total().cases < 200);
+}
+
+TEST_CASE("jobs: any number of them gives the same report") {
+  FakeBackend fake;
+  fake.after = spoil_some;
+  RunOptions options = options_for(fake.backend(), {}, 40);
+  const json alone = data_of(run_cases(options));
+  CHECK(alone["failures"].size() > 1);
+  for (const std::size_t jobs : {2, 3, 8}) {
+    options.jobs = jobs;
+    CHECK(data_of(run_cases(options)) == alone);
+  }
+  // So does a run that ends at its first failure, and one whose doubts are confirmed.
+  options.stop_at_failure = true;
+  const json stopped = data_of(run_cases(options));
+  options.jobs = 1;
+  CHECK(data_of(run_cases(options)) == stopped);
+  CHECK(stopped["failures"].size() == 1);
+  options.stop_at_failure = false;
+  options.confirms = [](const json&, const CaseLine& line) { return line.number % 2 == 0; };
+  const json confirmed = data_of(run_cases(options));
+  CHECK(confirmed["failures"].size() < alone["failures"].size());
+  options.jobs = 4;
+  CHECK(data_of(run_cases(options)) == confirmed);
+}
+
+TEST_CASE("jobs: a case is among those that are told before it runs, and each is told once as the newest") {
+  std::mutex mutex;
+  std::vector<std::string> running;  // as told last
+  std::set<std::string> told;
+  FakeBackend fake;
+  std::atomic<int> unknown{0};
+  // A call of a case of which nothing was told would be one that a crash does not lead to.
+  fake.before = [&](const Call& call) {
+    const std::lock_guard lock(mutex);
+    const std::string family = call.op() == QUIRE_OP_EXTEND ? "1:extend:" : "1:attend:";
+    if (std::none_of(running.begin(), running.end(), [&](const std::string& line) { return line.starts_with(family); })) ++unknown;
+  };
+  RunOptions options = options_for(fake.backend(), {"extend", "attend"}, 60);
+  options.jobs = 3;
+  std::size_t most = 0, calls = 0;
+  options.before = [&](const std::vector<CaseLine>& lines) {
+    const std::lock_guard lock(mutex);
+    running.clear();
+    for (const CaseLine& line : lines) running.push_back(line.text());
+    told.insert(running.begin(), running.end());
+    most = std::max(most, lines.size());
+    ++calls;
+  };
+  const RunReport report = run_cases(options);
+  CHECK(unknown == 0);
+  CHECK(report.total().cases == 120);
+  CHECK(told.size() == 120);
+  CHECK(calls == 120);
+  CHECK(most <= 3);
+}
+
+TEST_CASE("jobs: where a case ends the process, the last line that was told leads to it") {
+  // Ends the process at a store of three lanes.
+  const auto is_deadly = [](const Call& call) { return call.op() == QUIRE_OP_EXTEND && call.tensor("seen")->shape[0] == 3; };
+  FakeBackend fake;
+  RunOptions options = options_for(fake.backend(), {"attend", "extend"}, 1000);
+  options.jobs = 3;
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  std::cout.flush();
+  const pid_t child = fork();
+  if (child == 0) {
+    fake.before = [&](const Call& call) {
+      if (is_deadly(call)) _exit(7);
+    };
+    options.before = [&](const std::vector<CaseLine>& running) {
+      std::string text;
+      for (const CaseLine& line : running) text += line.text() + " ";
+      text += "\n";
+      if (write(ends[1], text.data(), text.size()) < 0) _exit(8);
+    };
+    run_cases(options);
+    _exit(0);
+  }
+  close(ends[1]);
+  std::string told;
+  char buffer[4096];
+  for (ssize_t bytes = 0; (bytes = read(ends[0], buffer, sizeof buffer)) > 0;) told.append(buffer, static_cast<std::size_t>(bytes));
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  REQUIRE(WIFEXITED(status));
+  REQUIRE(WEXITSTATUS(status) == 7);
+  told.erase(told.size() - 1);
+  std::istringstream last(told.substr(told.rfind('\n') + 1));
+  bool deadly = false;
+  fake.before = [&](const Call& call) { deadly |= is_deadly(call); };
+  for (std::string text; last >> text;) {
+    Judging judging(fake.backend(), reference());
+    run_case(CaseLine::parse(text), case_of(CaseLine::parse(text)), judging, nullptr);
+  }
+  CHECK(deadly);
+}
+
+TEST_CASE("jobs: an interrupt, and what a job raises, ends them all") {
+  RunOptions options = options_for(reference(), {"extend"}, 100000);
+  options.jobs = 4;
+  std::atomic<int> looked{0};
+  options.interrupted = [&] { return ++looked > 20; };
+  const RunReport report = run_cases(options);
+  CHECK(report.interrupted);
+  CHECK(report.total().cases == 20);
+  options.interrupted = nullptr;
+  options.before = [](const std::vector<CaseLine>& running) {
+    for (const CaseLine& line : running) {
+      if (line.number == 30) throw std::runtime_error("raised");
+    }
+  };
+  CHECK_THROWS_WITH(run_cases(options), "raised");
+  options.jobs = 0;
+  CHECK_THROWS_WITH(run_cases(options), doctest::Contains("jobs"));
 }
 
 TEST_CASE("reports: a hundred failures are kept, all are counted") {
