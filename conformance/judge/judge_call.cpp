@@ -55,6 +55,7 @@ class CallJudge {
 
   CallVerdict run() {
     CallVerdict verdict;
+    verdict.op = op_name(op_);
     Tolerances tolerances;
     guarded(verdict, "supports", [&] { verdict.reason = candidate_.unsupported_reason(op_, args_); });
     if (!verdict.reason.empty()) verdict.status = CallVerdict::Status::unsupported;

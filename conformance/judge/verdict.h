@@ -38,6 +38,7 @@ struct Failure {
 
 struct CallVerdict {
   enum class Status { passed, failed, unsupported } status = Status::passed;
+  std::string op;      ///< by its ABI name
   std::string reason;  ///< why unsupported
   Failure failure;
   ErrorDistribution errors;

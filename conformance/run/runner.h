@@ -57,7 +57,7 @@ struct FamilyCounts {
 
 struct RunReport {
   std::map<std::string, FamilyCounts> families;
-  std::map<std::string, std::int64_t> laws;                    ///< cases that exercised each law; a case that the candidate turned down whole exercised none
+  std::map<std::string, std::int64_t> laws;                    ///< cases that exercised each law; calls that the candidate turned down exercised none
   std::map<std::string, ErrorDistribution> errors;             ///< by op
   std::map<std::string, std::int64_t> unsupported;             ///< by reason
   std::vector<CaseFailure> failures;                           ///< the first hundred

@@ -134,6 +134,21 @@ TEST_CASE("laws: the table above shows every law present and absent") {
   }
 }
 
+TEST_CASE("laws: calls that need an op which is not there exercise none") {
+  const json program =
+      json::parse(R"({"steps":[{"op":"mask","index":{"whole":{"batch":1,"seq":2}}},{"op":"gdn_decode","use_qk_l2norm":false}]})");
+  CHECK(laws_of(program, {"mask"}) == std::set<std::string>{"E1", "E5"});
+  CHECK(laws_of(program, {"gdn_decode"}) == std::set<std::string>{"A5", "B2", "B6"});
+  CHECK(laws_of(program, {"mask", "gdn_decode"}).empty());
+  CHECK(laws_of(program, {"attend"}) == laws_of(program));
+  // A paged op needs the page table's op and the rule's.
+  const json paged = json::parse(R"({"op":"gdn_prefill_paged","cu_seqlens":[0,1],"page_indices":[0],"page_indptr":[0,1]})");
+  CHECK_FALSE(laws_of(paged, {"gdn_decode", "gdn_decode_slots"}).empty());
+  CHECK(laws_of(paged, {"gdn_prefill"}).empty());
+  CHECK(laws_of(paged, {"gdn_prefill_slots"}).empty());
+  CHECK_FALSE(laws_of(json::parse(R"({"op":"gdn_prefill_slots","page_indptr":[0,1]})"), {"gdn_prefill"}).empty());
+}
+
 TEST_CASE("laws: all of them, in order, once") {
   const std::vector<std::string>& laws = all_laws();
   // A1-A12, B1-B7, C1-C9, D1-D5, E1-E14, F1-F3.
