@@ -209,7 +209,8 @@ std::optional<Failure> run_case(const CaseLine& line, const json& test_case, Jud
   }
   // Nobody reads the results' text: the calls have been judged.
   const Evaluated evaluated = evaluate(test_case, {{&judging.backend()}, {}, [](const std::string&, const Tensor&) { return json(); }});
-  if (evaluated.ok && test_case.value("op", "") == "index" && !expects_error(test_case)) judge_advance(test_case, judging);
+  const bool is_of_indices = line.family == "index" || test_case.value("op", "") == "index";
+  if (is_of_indices && evaluated.ok && !expects_error(test_case)) judge_advance(test_case, judging);
   const std::vector<CallVerdict> verdicts = judging.take();
   std::set<std::string> turned_down_ops;
   for (const CallVerdict& verdict : verdicts) {
