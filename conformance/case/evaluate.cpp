@@ -7,7 +7,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <new>
+#include <span>
 
 namespace quire::conformance {
 
@@ -17,22 +19,23 @@ namespace {
 
 std::string dump(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
 
-// What a case says beside its op's fields.
+// What a case says beside its op's fields, where it stands.
 struct Envelope {
-  json fields;
-  std::optional<json> id, expect, tolerance;
+  const json& fields;
+  const json *id, *expect, *tolerance;  // null where absent
 };
 
-std::optional<json> take(json& object, const char* key) {
+// The keys of an envelope, which no op's fields are.
+constexpr std::string_view envelope_keys[] = {"format", "semantics", "id", "expect", "tolerance"};
+constexpr std::string_view step_keys[] = {"id", "expect", "tolerance", "as"};
+
+const json* find(const json& object, const char* key) {
   const auto found = object.find(key);
-  if (found == object.end()) return std::nullopt;
-  std::optional<json> value(std::move(*found));
-  object.erase(found);
-  return value;
+  return found == object.end() ? nullptr : &*found;
 }
 
-void require_version(json& object, const char* key) {
-  if (const auto version = take(object, key); version && *version != 1) reject(key, dump(*version), "1");
+void require_version(const json& object, const char* key) {
+  if (const json* version = find(object, key); version != nullptr && *version != 1) reject(key, dump(*version), "1");
 }
 
 class Evaluation {
@@ -40,16 +43,12 @@ class Evaluation {
   explicit Evaluation(const EvaluateOptions& options) : options_(options) {}
 
   Evaluated run(const json& test_case) {
-    if (!test_case.is_object()) return failed(std::nullopt, Error(ErrorCode::invalid_argument, "case", fmt::format("case: {}; allowed: an object", kind_of(test_case))));
-    Envelope envelope{test_case, {}, {}, {}};
-    envelope.id = take(envelope.fields, "id");
-    const bool is_program = envelope.fields.contains("steps");
-    envelope.expect = take(envelope.fields, "expect");
-    envelope.tolerance = take(envelope.fields, "tolerance");
+    if (!test_case.is_object()) return failed(nullptr, Error(ErrorCode::invalid_argument, "case", fmt::format("case: {}; allowed: an object", kind_of(test_case))));
+    const Envelope envelope{test_case, find(test_case, "id"), find(test_case, "expect"), find(test_case, "tolerance")};
     try {
-      require_version(envelope.fields, "format");
-      require_version(envelope.fields, "semantics");
-      return is_program ? run_program(envelope) : run_call(envelope, nullptr);
+      require_version(test_case, "format");
+      require_version(test_case, "semantics");
+      return test_case.contains("steps") ? run_program(envelope) : run_call(envelope, envelope_keys, nullptr);
     } catch (const Error& error) {
       return refused(envelope, error);
     }
@@ -58,48 +57,32 @@ class Evaluation {
  private:
   // Something other than the op's own fields can't be read; that too may be what is expected.
   Evaluated refused(const Envelope& envelope, const Error& error) {
-    if (!envelope.expect || !envelope.expect->is_object()) return failed(envelope.id, error);
+    if (envelope.expect == nullptr || !envelope.expect->is_object()) return failed(envelope.id, error);
     Outcome outcome;
     outcome.error = error;
     const std::string mismatch = difference(outcome, *envelope.expect, nullptr);
     return {text_of(outcome, envelope.id, {}, mismatch), mismatch.empty()};
   }
 
-  Evaluated failed(const std::optional<json>& id, const Error& error) {
+  Evaluated failed(const json* id, const Error& error) {
     Outcome outcome;
     outcome.error = error;
     return {text_of(outcome, id, {}, std::nullopt), false};
   }
 
-  Evaluated run_program(Envelope& program) {
-    const json steps = *take(program.fields, "steps");
-    if (!program.fields.empty()) reject(program.fields.begin().key(), "an unknown key", "format, semantics, id, steps, expect and tolerance");
+  Evaluated run_program(const Envelope& program) {
+    const json& steps = program.fields["steps"];
+    for (const auto& item : program.fields.items()) {
+      if (item.key() == "steps" || std::find(std::begin(envelope_keys), std::end(envelope_keys), item.key()) != std::end(envelope_keys)) continue;
+      reject(item.key(), "an unknown key", "format, semantics, id, steps, expect and tolerance");
+    }
     if (!steps.is_array()) reject("steps", std::string(kind_of(steps)), "a list of steps");
-    if (program.expect && (!program.expect->is_array() || program.expect->size() != steps.size())) {
+    if (program.expect != nullptr && (!program.expect->is_array() || program.expect->size() != steps.size())) {
       reject("expect", "no list of as many results as steps", "one result for each step");
     }
     Evaluated all{"[", true};
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      Evaluated one;
-      Envelope step{steps[i], {}, {}, program.tolerance};
-      try {
-        if (!step.fields.is_object()) reject("steps", std::string(kind_of(step.fields)), "objects");
-        if (step.fields.contains("id")) step.id = take(step.fields, "id");
-        if (const auto own = take(step.fields, "tolerance")) step.tolerance = own;
-        step.expect = take(step.fields, "expect");
-        if (!step.expect && program.expect) step.expect = (*program.expect)[i];
-        for (const char* later : {"capture", "launch", "stream", "record", "wait", "to"}) {
-          if (step.fields.contains(later)) {
-            throw Error(ErrorCode::unsupported, later, fmt::format("{}: captured steps, streams and devices are not run here; allowed: ops with \"as\" and refs", later));
-          }
-        }
-        const auto as = take(step.fields, "as");
-        if (as && !as->is_string()) reject("as", std::string(kind_of(*as)), "a name");
-        const std::string name = as ? as->get<std::string>() : std::string();
-        one = run_call(step, as ? &name : nullptr);
-      } catch (const Error& error) {
-        one = refused(step, error);
-      }
+      const Evaluated one = run_step(program, steps[i], i);
       all.text += (i == 0 ? "" : ",") + one.text;
       all.ok &= one.ok;
     }
@@ -107,12 +90,34 @@ class Evaluation {
     return all;
   }
 
+  Evaluated run_step(const Envelope& program, const json& fields, std::size_t i) {
+    Envelope step{fields, nullptr, nullptr, program.tolerance};
+    try {
+      if (!fields.is_object()) reject("steps", std::string(kind_of(fields)), "objects");
+      step.id = find(fields, "id");
+      if (const json* own = find(fields, "tolerance")) step.tolerance = own;
+      step.expect = find(fields, "expect");
+      if (step.expect == nullptr && program.expect != nullptr) step.expect = &(*program.expect)[i];
+      for (const char* later : {"capture", "launch", "stream", "record", "wait", "to"}) {
+        if (fields.contains(later)) {
+          throw Error(ErrorCode::unsupported, later, fmt::format("{}: captured steps, streams and devices are not run here; allowed: ops with \"as\" and refs", later));
+        }
+      }
+      const json* as = find(fields, "as");
+      if (as != nullptr && !as->is_string()) reject("as", std::string(kind_of(*as)), "a name");
+      const std::string name = as != nullptr ? as->get<std::string>() : std::string();
+      return run_call(step, step_keys, as != nullptr ? &name : nullptr);
+    } catch (const Error& error) {
+      return refused(step, error);
+    }
+  }
+
   // One op. `as` names its tensors for later steps.
-  Evaluated run_call(const Envelope& call, const std::string* as) {
+  Evaluated run_call(const Envelope& call, std::span<const std::string_view> hidden, const std::string* as) {
     Memory memory;
     Outcome outcome;
     const Surroundings surroundings{options_.folder, &steps_};
-    Fields fields(call.fields, memory, surroundings);
+    Fields fields(call.fields, memory, surroundings, hidden);
     try {
       outcome.outputs = run_op(fields.text("op"), fields, options_.on);
     } catch (const Error& error) {
@@ -130,16 +135,16 @@ class Evaluation {
     }
     const std::vector<std::string> changed = memory.changed(outcome.error.has_value());
     std::optional<std::string> mismatch;
-    if (call.expect) mismatch = difference(outcome, *call.expect, call.tolerance ? &*call.tolerance : nullptr);
+    if (call.expect != nullptr) mismatch = difference(outcome, *call.expect, call.tolerance);
     // A case that expects an error and gets it is as it should be.
     const bool ok = changed.empty() && (mismatch ? mismatch->empty() : !outcome.error);
     return {text_of(outcome, call.id, changed, mismatch), ok};
   }
 
-  std::string text_of(const Outcome& outcome, const std::optional<json>& id, const std::vector<std::string>& changed,
+  std::string text_of(const Outcome& outcome, const json* id, const std::vector<std::string>& changed,
                       const std::optional<std::string>& mismatch) const {
     std::string text = "{";
-    if (id) text += "\"id\":" + dump(*id) + ",";
+    if (id != nullptr) text += "\"id\":" + dump(*id) + ",";
     if (outcome.error) {
       text += fmt::format("\"status\":\"error\",\"code\":\"{}\",\"argument\":{},\"message\":{}", name(outcome.error->code()), dump(outcome.error->argument()),
                           dump(std::string(outcome.error->what())));

@@ -9,6 +9,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <string>
 #include <vector>
@@ -45,7 +46,10 @@ Decimal decimal_of(std::string_view text) {
 // -1, 0, 1: how the text's magnitude compares with the float64's exact one.
 int compare_magnitude(std::string_view text, double number) {
   const Decimal given = decimal_of(text);
-  const Decimal kept = decimal_of(fmt::format("{:.1100e}", std::fabs(number)));
+  // Every digit of the float64. Between 2^-65 and 2^64 it has at most 20 before the point and 117 behind it.
+  int exponent = 0;
+  std::frexp(number, &exponent);
+  const Decimal kept = decimal_of(fmt::format("{:.{}e}", std::fabs(number), std::abs(exponent) <= 64 ? 140 : 1100));
   if (given.digits.empty() || kept.digits.empty()) return static_cast<int>(!given.digits.empty()) - static_cast<int>(!kept.digits.empty());
   if (given.exponent != kept.exponent) return given.exponent < kept.exponent ? -1 : 1;
   return given.digits == kept.digits ? 0 : given.digits < kept.digits ? -1 : 1;
@@ -141,7 +145,7 @@ double nearly(const json& value, double number) {
   int side = 0;  // of the number itself, in magnitude
   if (value.is_binary()) {
     side = compare_magnitude(kept_text(value), number);
-  } else if (value.is_number_integer() && may_be_a_middle(number)) {
+  } else if (value.is_number_integer() && std::fabs(number) > 0x1p53 && may_be_a_middle(number)) {  // smaller ones float64 has
     side = compare_magnitude(value.dump(), number);
   }
   if (side == 0) return number;

@@ -290,14 +290,15 @@ std::vector<std::string> Memory::changed(bool after_error) const {
   return names;
 }
 
-Fields::Fields(const json& object, Memory& memory, const Surroundings& surroundings)
-    : object_(object), memory_(memory), surroundings_(surroundings) {}
+Fields::Fields(const json& object, Memory& memory, const Surroundings& surroundings, std::span<const std::string_view> hidden)
+    : object_(object), memory_(memory), surroundings_(surroundings), hidden_(hidden) {}
 
-bool Fields::has(std::string_view name) const { return object_.contains(name); }
+bool Fields::is_hidden(std::string_view name) const { return std::find(hidden_.begin(), hidden_.end(), name) != hidden_.end(); }
+bool Fields::has(std::string_view name) const { return object_.contains(name) && !is_hidden(name); }
 
 const json& Fields::value(std::string_view name) {
   const auto found = object_.find(name);
-  if (found == object_.end()) reject(name, "nothing", "this field is required");
+  if (found == object_.end() || is_hidden(name)) reject(name, "nothing", "this field is required");
   used_.emplace(name);
   return *found;
 }
@@ -389,7 +390,7 @@ std::string Fields::text(std::string_view name) {
 
 void Fields::finish() const {
   for (const auto& item : object_.items()) {
-    if (!used_.contains(item.key())) reject(item.key(), "an unknown key", "the fields of this op (design: case format)");
+    if (!used_.contains(item.key()) && !is_hidden(item.key())) reject(item.key(), "an unknown key", "the fields of this op (design: case format)");
   }
 }
 

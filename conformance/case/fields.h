@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,9 +47,10 @@ struct Surroundings {
 };
 
 /// One JSON object read field by field. Every problem raises invalid_argument naming the field; `finish` names a field that nobody asked for.
+/// Hidden keys are not there.
 class Fields {
  public:
-  Fields(const nlohmann::json& object, Memory& memory, const Surroundings& surroundings);
+  Fields(const nlohmann::json& object, Memory& memory, const Surroundings& surroundings, std::span<const std::string_view> hidden = {});
 
   bool has(std::string_view name) const;
   Tensor tensor(std::string_view name, FieldKind kind);            ///< required, read-only
@@ -71,12 +73,14 @@ class Fields {
   const Surroundings& surroundings() const { return surroundings_; }
 
  private:
+  bool is_hidden(std::string_view name) const;
   Tensor read(std::string_view name, FieldKind kind, bool writable);
   Tensor read_alias(std::string_view name, const std::string& other, bool writable);
 
   const nlohmann::json& object_;
   Memory& memory_;
   const Surroundings& surroundings_;
+  std::span<const std::string_view> hidden_;
   std::set<std::string, std::less<>> used_;
   NamedTensors tensors_;
   std::map<std::string, Tensor, std::less<>> storages_;

@@ -27,12 +27,25 @@ using reference::Bounds;
 constexpr std::byte first_fill{0xFF};
 constexpr std::byte second_fill{0x5A};
 
-constexpr std::string_view intact_law = "ABI";
+// No law: what the ABI's header asks of every call.
+constexpr std::string_view abi_law = "ABI";
 
 /// The contract's tolerance for a tensor of a call: for all of it, or for rows of a pool.
 struct Tolerances {
   std::map<std::string_view, Bounds> whole;
   std::map<std::string_view, std::map<std::int64_t, Bounds>> rows;
+  std::set<std::int64_t> checkpoints;  // rows that the call stores a checkpoint in
+};
+
+/// One element of a result: the n-th of its tensor, as it should be and as it is.
+struct Element {
+  const CallTensor& tensor;
+  std::int64_t n;
+  DType dtype;
+  const std::byte* wanted;
+  const std::byte* got;
+  RowUse use = RowUse::kept;
+  const std::byte* again = nullptr;  // as a second run leaves it, where that differs
 };
 
 class CallJudge {
@@ -42,21 +55,50 @@ class CallJudge {
 
   CallVerdict run() {
     CallVerdict verdict;
-    verdict.reason = candidate_.unsupported_reason(op_, args_);
-    Tolerances tolerances = tolerances_before();
+    verdict.op = op_name(op_);
+    Tolerances tolerances;
+    guarded(verdict, "supports", [&] { verdict.reason = candidate_.unsupported_reason(op_, args_); });
+    if (!verdict.reason.empty()) verdict.status = CallVerdict::Status::unsupported;
+    if (verdict.status == CallVerdict::Status::passed) guarded(verdict, "contract", [&] { contract_ = contract(); });
+    const bool is_judged = verdict.status == CallVerdict::Status::passed;
+    if (is_judged) tolerances = tolerances_before();
     reference_.run(nullptr, op_, expected_.args());
-    if (verdict.reason.empty()) {
+    if (is_judged) {
       tolerances_after(tolerances);
       judge(tolerances, verdict);
-    } else {
-      verdict.status = CallVerdict::Status::unsupported;
     }
     expected_.copy_back();
     return verdict;
   }
 
  private:
+  // What the candidate does wrong is its failure, and no error of the call.
+  template <typename Step>
+  void guarded(CallVerdict& verdict, std::string_view step, const Step& take) {
+    try {
+      take();
+    } catch (const std::exception& error) {
+      fail(verdict, abi_law, {}, {}, fmt::format("{} failed: {}", step, error.what()));
+    } catch (...) {
+      fail(verdict, abi_law, {}, {}, fmt::format("{} threw something, which nothing may across the ABI", step));
+    }
+  }
+
+  // Raises quire::Error for a contract that no arithmetic has: every result would be within its tolerance.
   quire_contract contract() const {
+    const quire_contract claimed = claimed_contract();
+    constexpr double coarsest = 0x1p-3;  // float8_e5m2's roundoff
+    for (const auto& [name, roundoff] : {std::pair<const char*, double>{"u_product", claimed.u_product},
+                                         {"u_accumulate", claimed.u_accumulate},
+                                         {"u_store", claimed.u_store},
+                                         {"u_exp", claimed.u_exp}}) {
+      if (!(roundoff >= 0 && roundoff <= coarsest)) reject(name, fmt::format("{}", roundoff), "0 to 2^-3");
+    }
+    if (claimed.chunk_length < 1) reject("chunk_length", fmt::format("{}", claimed.chunk_length), "1 or more");
+    return claimed;
+  }
+
+  quire_contract claimed_contract() const {
     const quire_tensor* input = expected_.call().tensor("q");
     const char* states[] = {"state_pool", "output_state", "initial_state", "state_checkpoints"};
     quire_dtype state = QUIRE_F32;
@@ -74,6 +116,7 @@ class CallJudge {
     Tolerances tolerances;
     const auto take = [&](reference::GdnBounds bounds, std::string_view state) {
       tolerances.whole.emplace("output", std::move(bounds.output));
+      for (const auto& [row, of_row] : bounds.state_checkpoints) tolerances.checkpoints.insert(row);
       // One pool may be both: a row that either stores is judged by it.
       if (const quire_tensor *final = expected_.call().tensor(state), *checkpoints = expected_.call().tensor("state_checkpoints");
           final != nullptr && checkpoints != nullptr && final->data == checkpoints->data) {
@@ -84,9 +127,9 @@ class CallJudge {
       tolerances.rows.emplace("state_checkpoints", std::move(bounds.state_checkpoints));
     };
     switch (op_) {
-      case QUIRE_OP_GDN_PREFILL: take(reference::gdn_prefill_bounds(*static_cast<const quire_gdn_prefill_args*>(args_), contract()), "output_state"); break;
-      case QUIRE_OP_GDN_DECODE: take(reference::gdn_decode_bounds(*static_cast<const quire_gdn_decode_args*>(args_), contract()), "state_pool"); break;
-      case QUIRE_OP_GDN_VERIFY: take(reference::gdn_verify_bounds(*static_cast<const quire_gdn_verify_args*>(args_), contract()), "state_pool"); break;
+      case QUIRE_OP_GDN_PREFILL: take(reference::gdn_prefill_bounds(*static_cast<const quire_gdn_prefill_args*>(args_), contract_), "output_state"); break;
+      case QUIRE_OP_GDN_DECODE: take(reference::gdn_decode_bounds(*static_cast<const quire_gdn_decode_args*>(args_), contract_), "state_pool"); break;
+      case QUIRE_OP_GDN_VERIFY: take(reference::gdn_verify_bounds(*static_cast<const quire_gdn_verify_args*>(args_), contract_), "state_pool"); break;
       default: break;
     }
     return tolerances;
@@ -95,7 +138,7 @@ class CallJudge {
   // Attention's, from the pools as the call's stores leave them.
   void tolerances_after(Tolerances& tolerances) const {
     if (op_ != QUIRE_OP_ATTEND) return;
-    reference::AttendBounds bounds = reference::attend_bounds(*static_cast<const quire_attend_args*>(expected_.args()), contract());
+    reference::AttendBounds bounds = reference::attend_bounds(*static_cast<const quire_attend_args*>(expected_.args()), contract_);
     tolerances.whole.emplace("out", std::move(bounds.out));
     tolerances.whole.emplace("lse", std::move(bounds.lse));
   }
@@ -103,15 +146,13 @@ class CallJudge {
   void judge(const Tolerances& tolerances, CallVerdict& verdict) {
     Sandbox first(op_, args_, first_fill);
     Sandbox second(op_, args_, second_fill);
-    try {
+    guarded(verdict, "run, after supports said yes,", [&] {
       candidate_.run(nullptr, op_, first.args());
       candidate_.run(nullptr, op_, second.args());
-    } catch (const Error& error) {
-      fail(verdict, "ABI", {}, {}, fmt::format("run failed after supports said yes: {}", error.what()));
-      return;
-    }
+    });
+    if (verdict.status == CallVerdict::Status::failed) return;
     for (const Sandbox* run : {&first, &second}) {
-      for (const std::string& text : run->violations()) fail(verdict, intact_law, {}, {}, text);
+      for (const std::string& text : run->violations()) fail(verdict, abi_law, {}, {}, text);
     }
     const auto& expected = expected_.call().tensors();
     for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -127,21 +168,28 @@ class CallJudge {
     const auto rows = tolerances.rows.find(expected.name);
     std::int64_t row_elements = 1;
     for (std::int32_t a = 1; a < got.rank; ++a) row_elements *= got.shape[a];
+    // One pool may take final states and checkpoints.
+    const quire_tensor* checkpoints = expected_.call().tensor("state_checkpoints");
+    const bool is_checkpoint_pool = checkpoints != nullptr && checkpoints->data == expected.tensor->data;
     const auto element_wrong = [&](std::int64_t n, const std::byte* element, const std::byte* wanted, const std::byte* repeated) {
       const Bounds* bounds = whole != tolerances.whole.end() ? &whole->second : nullptr;
+      Element at{expected, n, dtype, wanted, element};
       std::int64_t place = n;
       if (rows != tolerances.rows.end() && row_elements > 0) {
         const auto row = rows->second.find(n / row_elements);
         bounds = row != rows->second.end() ? &row->second : nullptr;
         place = n % row_elements;
+        const bool is_checkpoint = expected.name == "state_checkpoints" || (is_checkpoint_pool && tolerances.checkpoints.contains(n / row_elements));
+        if (bounds != nullptr) at.use = is_checkpoint ? RowUse::checkpoint : RowUse::state;
       }
       if (std::memcmp(element, repeated, static_cast<std::size_t>(size)) != 0) {
         const bool unwritten = expected.role == TensorRole::write && is_filled(element, size, first_fill) && is_filled(repeated, size, second_fill);
-        fail_at(verdict, expected, n, dtype, wanted, element, unwritten ? "is not written" : "differs from one run to the next", {});
+        if (!unwritten) at.again = repeated;
+        fail_at(verdict, at, unwritten ? "is not written" : "differs from one run to the next", {});
       } else if (bounds == nullptr) {
-        if (std::memcmp(element, wanted, static_cast<std::size_t>(size)) != 0) fail_at(verdict, expected, n, dtype, wanted, element, "must be equal bit for bit", {});
+        if (std::memcmp(element, wanted, static_cast<std::size_t>(size)) != 0) fail_at(verdict, at, "must be equal bit for bit", {});
       } else if (bounds->deviation[static_cast<std::size_t>(place)] >= 0) {
-        within(verdict, expected, n, dtype, wanted, element, bounds->center[static_cast<std::size_t>(place)], bounds->deviation[static_cast<std::size_t>(place)]);
+        within(verdict, at, bounds->center[static_cast<std::size_t>(place)], bounds->deviation[static_cast<std::size_t>(place)]);
       }
     };
     const auto bytes = static_cast<std::size_t>(got.rank > 0 ? got.shape[0] * row_elements * size : size);
@@ -169,16 +217,16 @@ class CallJudge {
     });
   }
 
-  void within(CallVerdict& verdict, const CallTensor& tensor, std::int64_t n, DType dtype, const std::byte* wanted, const std::byte* got, double center,
-              double deviation) {
-    const double value = read_number(dtype, got);
-    const auto code = static_cast<quire_dtype>(dtype);
+  void within(CallVerdict& verdict, const Element& at, double center, double deviation) {
+    const double value = read_number(at.dtype, at.got);
+    const auto code = static_cast<quire_dtype>(at.dtype);
     const double allowed = reference::allowed(center, deviation, code, contract_);
     const double error = std::fabs(value - center);
     const double ratio = error == 0 ? 0 : error / allowed;
     if (std::isfinite(ratio)) verdict.errors.add(ratio);
     if (reference::accepts(value, center, deviation, code, contract_)) return;
-    fail_at(verdict, tensor, n, dtype, wanted, got, std::isfinite(ratio) ? fmt::format("is {:.3g} times the tolerance off", ratio) : "must be the same",
+    const bool is_nan = std::isnan(value) && !std::isnan(center);
+    fail_at(verdict, at, std::isfinite(ratio) ? fmt::format("is {:.3g} times the tolerance off", ratio) : is_nan ? "is not a number" : "must be the same",
             fmt::format("{:.3g}", allowed));
   }
 
@@ -189,30 +237,33 @@ class CallJudge {
     return true;
   }
 
-  void fail_at(CallVerdict& verdict, const CallTensor& tensor, std::int64_t n, DType dtype, const std::byte* wanted, const std::byte* got, const std::string& what,
-               const std::string& tolerance) {
+  void fail_at(CallVerdict& verdict, const Element& at, const std::string& what, const std::string& tolerance) {
     if (verdict.status == CallVerdict::Status::failed) return;  // the first says most
+    const CallTensor& tensor = at.tensor;
     std::vector<std::int64_t> indices(static_cast<std::size_t>(tensor.tensor->rank));
+    std::int64_t n = at.n;
     for (std::size_t axis = indices.size(); axis-- > 0;) {
       indices[axis] = n % tensor.tensor->shape[axis];
       n /= tensor.tensor->shape[axis];
     }
     const auto text = [&](const std::byte* element) {
-      return is_float(dtype) ? fmt::format("{}", read_number(dtype, element)) : fmt::format("{}", read_integer(dtype, element));
+      return is_float(at.dtype) ? fmt::format("{}", read_number(at.dtype, element)) : fmt::format("{}", read_integer(at.dtype, element));
     };
-    const std::string law = law_of(expected_.call(), tensor.name);
-    fail(verdict, law, tensor.name, place_of(expected_.call(), tensor.name, indices), {});
-    verdict.failure.expected = text(wanted);
-    verdict.failure.got = text(got);
-    verdict.failure.tolerance = tolerance;
-    verdict.failure.message = fmt::format("{} {} at {}: {} ({}): expected {}, got {}{}", op_name(op_), tensor.name, verdict.failure.place, what, law,
-                                          verdict.failure.expected, verdict.failure.got, tolerance.empty() ? "" : ", tolerance " + tolerance);
+    std::vector<std::string> laws = laws_in_force(expected_.call(), tensor.name, indices, at.use);
+    fail(verdict, laws.front(), tensor.name, place_of(expected_.call(), tensor.name, indices), {});
+    Failure& failure = verdict.failure;
+    failure.also.assign(laws.begin() + 1, laws.end());
+    failure.what = what;
+    failure.expected = text(at.wanted);
+    failure.got = at.again == nullptr ? text(at.got) : fmt::format("{}, then {}", text(at.got), text(at.again));
+    failure.tolerance = tolerance;
+    failure.message = failure.message_of_element();
   }
 
   void fail(CallVerdict& verdict, std::string_view law, std::string_view tensor, std::string place, const std::string& what) {
     if (verdict.status == CallVerdict::Status::failed) return;
     verdict.status = CallVerdict::Status::failed;
-    verdict.failure = {std::string(op_name(op_)), std::string(law), std::string(tensor), std::move(place), {}, {}, {}, fmt::format("{}: {}", op_name(op_), what)};
+    verdict.failure = {std::string(op_name(op_)), std::string(law), {}, std::string(tensor), std::move(place), what, {}, {}, {}, fmt::format("{}: {}", op_name(op_), what)};
   }
 
   const Backend& candidate_;
@@ -220,7 +271,7 @@ class CallJudge {
   quire_op op_;
   const void* args_;
   Sandbox expected_;
-  quire_contract contract_ = contract();
+  quire_contract contract_{};
 };
 
 // The judge whose backend is being called on this thread.

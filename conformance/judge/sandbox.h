@@ -5,6 +5,7 @@
 #include <quire/tensor.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,8 @@ class Sandbox {
 
   const Call& call() const { return call_; }
   const void* args() const { return call_.args(); }
-  /// What was changed that the call may not change: read-only tensors, stride gaps, guard zones; empty when all is intact.
+  /// What was changed that the call may not change, by the names of the tensors that lie there: read-only tensors, stride gaps, guard zones;
+  /// empty when all is intact. One line per piece of memory, about the first byte changed.
   std::vector<std::string> violations() const;
   /// Copies the elements of what the call changes back to the memory it was made from.
   void copy_back() const;
@@ -31,21 +33,26 @@ class Sandbox {
     std::byte* copy = nullptr;
     // Where the copy lies between guard zones in memory of its own, with what that held before and which bytes of the copy may change.
     std::vector<std::byte> memory, before;
-    std::vector<bool> writable;
+    std::vector<std::uint8_t> writable;  // empty where none may
     // Where it is reserved memory (pools past 2^31 elements), used pages alone are copied, and guard pages end a process that leaves it.
     Tensor reserved;
 
+    bool is_reserved() const { return reserved.defined(); }
     bool holds(const std::byte* address) const { return address >= from && address < from + size; }
     std::size_t begin() const { return static_cast<std::size_t>(copy - memory.data()); }
   };
   static Region copy_of(std::byte* begin, std::size_t size);
   static void mark_writable(Region& region, const quire_tensor& tensor, std::byte fill, bool fills);
+  std::string violation_of(const Region& region) const;
+  std::string reserved_violation_of(const Region& region) const;
+  std::string names_at(const std::byte* original) const;
 
   Call call_;
   std::vector<Region> regions_;
+  // Where a tensor lay: its first byte and the one behind its last.
   struct Place {
     const CallTensor* entry;
-    std::byte* original;
+    std::byte *begin, *end;
   };
   std::vector<Place> places_;
 };

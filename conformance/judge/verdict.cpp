@@ -1,5 +1,7 @@
-// Counting errors.
+// Counting errors, naming laws.
 #include "verdict.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
@@ -24,5 +26,11 @@ void ErrorDistribution::add(const ErrorDistribution& other) {
 }
 
 std::int64_t ErrorDistribution::total() const { return std::accumulate(counts.begin(), counts.end(), std::int64_t{0}); }
+
+std::string Failure::laws() const { return also.empty() ? law : fmt::format("{}, with {}", law, fmt::join(also, ", ")); }
+
+std::string Failure::message_of_element() const {
+  return fmt::format("{} {} at {}: {} ({}): expected {}, got {}{}", op, tensor, place, what, laws(), expected, got, tolerance.empty() ? "" : ", tolerance " + tolerance);
+}
 
 }  // namespace quire::conformance

@@ -51,7 +51,7 @@ std::array<const quire_backend_table*, sizeof...(N)> tables(std::index_sequence<
 
 }  // namespace
 
-std::vector<HonestResult> run_honest(std::uint64_t first, std::uint64_t count, const std::function<bool()>& interrupted,
+std::vector<HonestResult> run_honest(std::uint64_t first, std::uint64_t count, std::size_t jobs, const std::function<bool()>& interrupted,
                                      const std::function<void(const HonestResult&)>& done) {
   const auto all = tables(std::make_index_sequence<ways.size()>());
   std::vector<HonestResult> results;
@@ -62,6 +62,7 @@ std::vector<HonestResult> run_honest(std::uint64_t first, std::uint64_t count, c
     options.reference = &backend("reference");
     options.first = first + n * count;  // other cases for each way
     options.count = count;
+    options.jobs = jobs;
     options.interrupted = interrupted;
     results.push_back({ways[n].name, run_cases(options)});
     done(results.back());

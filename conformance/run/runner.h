@@ -37,9 +37,12 @@ struct RunOptions {
   std::uint64_t count = 0;            ///< cases per family
   double seconds = 0;                 ///< 0: no limit
   bool stop_at_failure = false;
-  std::function<void(const CaseLine&)> before;     ///< called before a case runs
-  std::function<bool()> interrupted;
-  /// Asked of a failed case; false: the failure does not count (a run on mutants asks whether their honest base passes).
+  std::size_t jobs = 1;               ///< cases that run at once, each on a thread of its own
+  /// Called before a case runs, with the lines of all cases that run now, one per job: should the process end, one of the last ones did it.
+  /// One call at a time, on the jobs' threads.
+  std::function<void(const std::vector<CaseLine>& running)> before;
+  std::function<bool()> interrupted;  ///< one call at a time, on the jobs' threads
+  /// Asked of a failed case, on its job's thread; false: the failure does not count (a run on mutants asks whether their honest base passes).
   std::function<bool(const nlohmann::json& test_case, const CaseLine& line)> confirms;
 };
 
@@ -54,7 +57,7 @@ struct FamilyCounts {
 
 struct RunReport {
   std::map<std::string, FamilyCounts> families;
-  std::map<std::string, std::int64_t> laws;                    ///< cases that exercised each law
+  std::map<std::string, std::int64_t> laws;                    ///< cases that exercised each law; calls that the candidate turned down exercised none
   std::map<std::string, ErrorDistribution> errors;             ///< by op
   std::map<std::string, std::int64_t> unsupported;             ///< by reason
   std::vector<CaseFailure> failures;                           ///< the first hundred
@@ -67,6 +70,7 @@ struct RunReport {
   std::vector<std::string> missing_laws() const;
 };
 
+/// The report is the same for any number of jobs, its time apart, unless time or an interrupt cuts the run short. What a job raises is raised here.
 RunReport run_cases(const RunOptions& options);
 
 /// One case. Answers the first failure, if any; adds to the report where one is given.

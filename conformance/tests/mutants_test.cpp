@@ -1,5 +1,6 @@
 // Mutants that cases of ordinary size can't show: large pools, memory past the results, a million elements, the op advance.
 #include "mutants/mutants.h"
+#include "abi_view.h"
 #include "honest/honest.h"
 
 #include <quire/ops.h>
@@ -15,6 +16,7 @@ namespace {
 
 using quire::conformance::Mutant;
 using quire::conformance::Needs;
+using quire::conformance::View;
 
 const Mutant& mutant(std::string_view name) {
   for (const Mutant& one : quire::conformance::mutants()) {
@@ -23,16 +25,6 @@ const Mutant& mutant(std::string_view name) {
   FAIL("no mutant ", name);
   return quire::conformance::mutants()[0];
 }
-
-// A tensor of the ABI over borrowed memory.
-struct View {
-  View(void* data, quire_dtype dtype, std::vector<std::int64_t> sizes) : shape(std::move(sizes)), strides(quire::dense_strides(shape)) {
-    abi = {sizeof abi, data, shape.data(), strides.data(), static_cast<std::int32_t>(shape.size()), dtype, {QUIRE_DEVICE_CPU, 0}};
-  }
-  View(const View&) = delete;
-  std::vector<std::int64_t> shape, strides;
-  quire_tensor abi{};
-};
 
 quire_status run(const quire_backend_table* table, quire_op op, const void* args) { return table->run(nullptr, op, args, nullptr, 0); }
 

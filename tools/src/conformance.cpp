@@ -16,12 +16,15 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <memory>
+#include <thread>
 
 namespace quire::tools {
 
@@ -30,11 +33,14 @@ namespace {
 using conformance::CaseLine;
 using conformance::RunReport;
 
+constexpr std::size_t most_jobs = 64;
+
 struct ConformanceOptions {
   std::string backend;
   std::vector<std::string> families, laws, ops, dtypes, cases, mutants;
   std::uint64_t seed = 0;
   std::uint64_t count = 0;
+  std::size_t jobs = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, most_jobs);
   double seconds = 0;
   std::string level = "quick";
   bool list = false, json = false, quiet = false, all_mutants = false, honest = false;
@@ -70,15 +76,30 @@ void print_list() {
              fmt::join(conformance::op_names(), " "), fmt::join(dtype_names(), " "), fmt::join(conformance::mutant_names(), " "));
 }
 
-// The line that replays a case, before it runs: the last one says where a crash or a hang was.
-void announce(const CaseLine& line) {
-  static const bool terminal = isatty(STDERR_FILENO) == 1;
-  if (terminal) {
-    complain("\r\033[K--case {}", line.text());
-  } else {
-    complain("--case {}\n", line.text());
+// The progress line: on a terminal it is written over, and may be several rows long.
+class Progress {
+ public:
+  // What replays the cases that run now, before the newest of them runs: the last line says where a crash or a hang was.
+  void show(const std::vector<CaseLine>& running) {
+    std::string text;
+    for (const CaseLine& line : running) text += (text.empty() ? "--case " : ",") + line.text();
+    if (!is_terminal_) return complain("{}\n", text);
+    complain("{}{}", erasing(), text);
+    winsize size{};
+    const std::size_t columns = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+    rows_above_ = (text.size() - 1) / columns;
   }
-}
+  void erase() {
+    if (is_terminal_) complain("{}", erasing());
+    rows_above_ = 0;
+  }
+
+ private:
+  std::string erasing() const { return rows_above_ == 0 ? "\r\033[J" : fmt::format("\r\033[{}A\033[J", rows_above_); }
+
+  const bool is_terminal_ = isatty(STDERR_FILENO) == 1;
+  std::size_t rows_above_ = 0;
+};
 
 int run_mutants(const ConformanceOptions& options) {
   const double seconds = options.seconds > 0 ? options.seconds : 30;
@@ -105,7 +126,7 @@ int run_mutants(const ConformanceOptions& options) {
 int run_honest(const ConformanceOptions& options, std::uint64_t count) {
   std::int64_t cases = 0, failed = 0;
   std::map<std::string, conformance::ErrorDistribution> errors;
-  conformance::run_honest(options.seed * numbers_per_seed, count, interrupted, [&](const conformance::HonestResult& result) {
+  conformance::run_honest(options.seed * numbers_per_seed, count, options.jobs, interrupted, [&](const conformance::HonestResult& result) {
     const auto total = result.report.total();
     cases += total.cases;
     failed += total.failed;
@@ -122,11 +143,12 @@ int run_honest(const ConformanceOptions& options, std::uint64_t count) {
 
 int run_lines(const ConformanceOptions& options, const Backend& candidate, const Backend& reference) {
   RunReport report;
+  Progress progress;
   conformance::Judging judging(candidate, reference);
   for (const std::string& text : options.cases) {
     const CaseLine line = CaseLine::parse(text);
     const nlohmann::json test_case = conformance::case_of(line);
-    if (!options.quiet) announce(line);
+    if (!options.quiet) progress.show({line});
     if (!options.json) fmt::print("{}\n", test_case.dump());
     run_case(line, test_case, judging, &report);
   }
@@ -148,6 +170,8 @@ int run_conformance(const ConformanceOptions& options) {
   if ((mutants || options.honest) && (!options.backend.empty() || !options.cases.empty() || (mutants && options.honest))) {
     reject(mutants ? "mutants" : "honest", "together with --backend, --case or each other", "one of --mutants, --honest, or a run on a backend");
   }
+  // Jobs are threads enough, unless the user says otherwise. Whatever their number: the report names the reference's threads.
+  setenv("QUIRE_THREADS", "1", 0);
   watch_interrupts();
   if (options.all_mutants || !options.mutants.empty()) return run_mutants(options);
 
@@ -166,11 +190,13 @@ int run_conformance(const ConformanceOptions& options) {
   run.dtypes = options.dtypes;
   run.first = options.seed * numbers_per_seed;
   run.count = count_of(options);
+  run.jobs = options.jobs;
   run.seconds = options.seconds;
-  if (!options.quiet) run.before = announce;
+  Progress progress;
+  if (!options.quiet) run.before = [&](const std::vector<CaseLine>& running) { progress.show(running); };
   run.interrupted = interrupted;
   const RunReport report = run_cases(run);
-  if (!options.quiet && isatty(STDERR_FILENO) == 1) complain("\r\033[K");
+  if (!options.quiet) progress.erase();
 
   // A run of chosen families, laws, ops or dtypes is not asked for the others.
   const bool is_partial = !options.families.empty() || !options.laws.empty() || !options.ops.empty() || !options.dtypes.empty();
@@ -193,9 +219,11 @@ void add_conformance(CLI::App& app, int& exit_code) {
   command->add_option("--law", options->laws, "Only cases that exercise one of these laws")->delimiter(',');
   command->add_option("--op", options->ops, "Only cases with one of these ops")->delimiter(',');
   command->add_option("--dtype", options->dtypes, "Only cases with a tensor of one of these dtypes")->delimiter(',');
-  command->add_option("--case", options->cases, "Replay this case, SEMANTICS:FAMILY:NUMBER, and print it");
+  command->add_option("--case", options->cases, "Replay these cases, SEMANTICS:FAMILY:NUMBER, and print them")->delimiter(',');
   command->add_option("--seed", options->seed, "Another range of cases")->check([](const std::string& text) { return whole_number_fault(text, 0, 0xFFFFFFFF); });
   command->add_option("--count", options->count, "Cases per family (the level's)")->check([](const std::string& text) { return whole_number_fault(text, 1, numbers_per_seed); });
+  command->add_option("--jobs", options->jobs, "Cases that run at once, 1 to 64 (as many as the machine has cores); --mutants and --case run one at a time")
+      ->check([](const std::string& text) { return whole_number_fault(text, 1, most_jobs); });
   command->add_option("--time", options->seconds, "Seconds after which to stop; with --mutants, per mutant (30)")->check(positive_number_fault);
   command->add_option("--level", options->level, "quick (within a minute) or full");
   command->add_flag("--list", options->list, "Print families, laws, ops, dtypes and mutants");

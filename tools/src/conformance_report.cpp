@@ -102,7 +102,7 @@ json report_json(const RunReport& report, const Backend& candidate, Outcome outc
   result["failures"] = json::array();
   for (const CaseFailure& failure : report.failures) {
     const auto& f = failure.failure;
-    result["failures"].push_back({{"case", failure.line}, {"op", f.op}, {"law", f.law}, {"tensor", f.tensor}, {"place", f.place}, {"expected", f.expected}, {"got", f.got}, {"tolerance", f.tolerance}, {"message", f.message}});
+    result["failures"].push_back({{"case", failure.line}, {"op", f.op}, {"law", f.law}, {"also", f.also}, {"tensor", f.tensor}, {"place", f.place}, {"expected", f.expected}, {"got", f.got}, {"tolerance", f.tolerance}, {"message", f.message}});
   }
   return result;
 }

@@ -93,13 +93,19 @@ expect 2 "can't be written" "${replay[@]}" --json "$work/none/report.json"
 expect 2 "can't be written" "${replay[@]}" --json /dev/full
 expect 2 "can't be written" "${replay[@]}" --save "$work/none/case.json"
 
-expect 0 'passed: .* 0 failed' "$quire" conformance --backend reference --count 64 --quiet
+expect 0 'passed: .* 0 failed' "$quire" conformance --backend reference --count 200 --quiet
 expect 0 '1 of 1 mutants caught' "$quire" conformance --mutant holes-masked
 expect 0 '"failed": 0' "$quire" conformance --count 4 --family extend --json --quiet
 expect 0 '"op":"extend"' "$quire" conformance --case 1:extend:7
 expect 0 '^families: ' "$quire" conformance --list
 expect 1 'no cases' "$quire" conformance --family slots --op extend --count 5 --quiet
 expect 3 'incomplete' "$quire" conformance --count 1 --quiet
+expect 0 '"op":"attend"' "$quire" conformance --case 1:extend:7,1:attend:3
+expect 0 'passed' "$quire" conformance --count 4 --family extend --jobs 64 --quiet
+expect 2 'whole numbers from 1 to 64' "$quire" conformance --jobs 0
+expect 2 'whole numbers from 1 to 64' "$quire" conformance --jobs 65
+expect 2 'whole numbers from 1 to 64' "$quire" conformance --jobs two
+expect 0 '0 false alarms' "$quire" conformance --honest --count 2 --jobs 2
 expect 2 'backend: "nonsense"' "$quire" conformance --backend nonsense
 expect 2 'op: "nonsense"' "$quire" conformance --op nonsense
 expect 2 'law: "Z9"' "$quire" conformance --law Z9
@@ -114,6 +120,25 @@ expect 2 'QUIRE_MAX_MEMORY' env QUIRE_MAX_MEMORY=foo "$quire" conformance --coun
 expect 2 'whole numbers' "$quire" story --seed -1
 expect 2 'whole numbers' "$quire" story --tokens ''
 expect 2 'No such file|no such file' "$quire" story --model "$work/missing.bin"
+
+# The report is the same for any number of jobs, its times apart.
+timeless() { sed -E 's/[0-9.]+ s, [0-9]+ cases.s$//; /"seconds"/d'; }
+for form in '' --json; do
+  checked=$((checked + 1))
+  for jobs in 1 3; do "$quire" conformance --count 40 --quiet $form --jobs $jobs | timeless >"$work/jobs$jobs"; done
+  if [ ! -s "$work/jobs1" ] || ! cmp -s "$work/jobs1" "$work/jobs3"; then
+    wrong=$((wrong + 1))
+    echo "conformance $form: another report with three jobs than with one"
+  fi
+done
+
+# Every line that is told names the cases that run then, in the form that replays them; all cases are told.
+checked=$((checked + 1))
+"$quire" conformance --count 40 --family extend --jobs 2 2>"$work/told" >/dev/null
+if grep -avqE '^--case 1:extend:[0-9]+(,1:extend:[0-9]+)?$' "$work/told" || [ "$(grep -aoE '1:extend:[0-9]+' "$work/told" | sort -u | wc -l)" -ne 40 ]; then
+  wrong=$((wrong + 1))
+  echo 'conformance --jobs 2: cases run of which no line tells'
+fi
 
 # Standard error that can't be written costs the message, not the status.
 for target in '2>&-' '2>/dev/full'; do
