@@ -177,6 +177,7 @@ class CallJudge {
     const double error = std::fabs(value - center);
     const double ratio = error == 0 ? 0 : error / allowed;
     if (std::isfinite(ratio)) verdict.errors.add(ratio);
+    if (std::isfinite(ratio) && (dtype == DType::f32 || dtype == DType::f64)) verdict.wide_errors.add(ratio);
     if (reference::accepts(value, center, deviation, code, contract_)) return;
     fail_at(verdict, tensor, n, dtype, wanted, got, std::isfinite(ratio) ? fmt::format("is {:.3g} times the tolerance off", ratio) : "must be the same",
             fmt::format("{:.3g}", allowed));
@@ -251,7 +252,10 @@ std::vector<CallVerdict> Judging::take() { return std::exchange(verdicts_, {}); 
 
 quire_status Judging::run(quire_stream*, quire_op op, const void* args, void*, std::size_t) {
   try {
-    current->verdicts_.push_back(judge_call(current->candidate_, current->reference_, op, args));
+    CallVerdict verdict = judge_call(current->candidate_, current->reference_, op, args);
+    verdict.op = op_name(op);
+    if (current->classify_) verdict.regimes = current->classify_(op, args);
+    current->verdicts_.push_back(std::move(verdict));
     return QUIRE_OK;
   } catch (const Error& error) {
     failure_text = error.what();

@@ -34,6 +34,9 @@ struct CallVerdict {
   std::string reason;  ///< why unsupported
   Failure failure;
   ErrorDistribution errors;
+  ErrorDistribution wide_errors;     ///< of those, results in float32 and float64: no final half ulp fills their tolerance
+  std::string op;
+  std::vector<std::string> regimes;  ///< classes of the call, where asked for
 };
 
 }  // namespace quire::conformance

@@ -170,6 +170,7 @@ std::optional<Failure> run_case(const CaseLine& line, const json& test_case, Jud
       ++report->unsupported[verdict.reason];
     }
     if (verdict.errors.total() > 0) report->errors[*ops_of(test_case).begin()].add(verdict.errors);
+    add_call(report->regimes, verdict);
   }
   if (line.family == "bad" && !failure) failure = refusal_failure(test_case, json::parse(evaluated.text));
   if (line.family != "bad" && !evaluated.ok && !failure) {
@@ -188,9 +189,22 @@ std::optional<Failure> run_case(const CaseLine& line, const json& test_case, Jud
   return failure;
 }
 
+std::uint64_t case_count(const std::vector<std::string>& families, std::uint64_t count) {
+  std::uint64_t total = 0;
+  for (const std::string& family : families) {
+    const bool is_large = family == "wide" || family == "far";
+    if (is_large)
+      total += (count + cases_per_large_case / 2 - 1) / cases_per_large_case;
+    else
+      total += family == "golden" ? std::min<std::uint64_t>(count, golden_cases().size()) : count;
+  }
+  return total;
+}
+
 RunReport run_cases(const RunOptions& options) {
   RunReport report;
   Judging judging(*options.candidate, *options.reference);
+  judging.classify_by(options.classify);
   const auto start = std::chrono::steady_clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   const std::vector<std::string>& families = options.families.empty() ? case_families() : options.families;
@@ -246,6 +260,7 @@ void RunReport::add(const RunReport& other) {
   }
   for (const auto& [law, count] : other.laws) laws[law] += count;
   for (const auto& [op, distribution] : other.errors) errors[op].add(distribution);
+  add_table(regimes, other.regimes);
   for (const auto& [reason, count] : other.unsupported) unsupported[reason] += count;
   for (const CaseFailure& failure : other.failures) {
     if (failures.size() < most_failures) failures.push_back(failure);

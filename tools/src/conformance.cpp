@@ -3,6 +3,7 @@
 #include "terminal.h"
 #include "interrupt.h"
 
+#include "conformance_honest.h"
 #include "conformance_report.h"
 #include "run/honest_runs.h"
 #include "run/laws.h"
@@ -38,6 +39,8 @@ struct ConformanceOptions {
   double seconds = 0;
   std::string level = "quick";
   bool list = false, json = false, quiet = false, all_mutants = false, honest = false;
+  std::vector<std::string> honest_names;
+  std::string report;
 };
 
 // Cases per family of a level: quick ends within a minute on two cores.
@@ -66,8 +69,9 @@ std::uint64_t count_of(const ConformanceOptions& options) {
 }
 
 void print_list() {
-  fmt::print("families: {}\nlaws: {}\nops: {}\ndtypes: {}\nmutants: {}\n", fmt::join(conformance::case_families(), " "), fmt::join(conformance::all_laws(), " "),
-             fmt::join(conformance::op_names(), " "), fmt::join(dtype_names(), " "), fmt::join(conformance::mutant_names(), " "));
+  fmt::print("families: {}\nlaws: {}\nops: {}\ndtypes: {}\nmutants: {}\nhonest contracts: {}\nhonest ways: {}\n", fmt::join(conformance::case_families(), " "), fmt::join(conformance::all_laws(), " "),
+             fmt::join(conformance::op_names(), " "), fmt::join(dtype_names(), " "), fmt::join(conformance::mutant_names(), " "),
+             fmt::join(conformance::honest_contracts(), " "), fmt::join(conformance::honest_names(), " "));
 }
 
 // The line that replays a case, before it runs: the last one says where a crash or a hang was.
@@ -101,25 +105,6 @@ int run_mutants(const ConformanceOptions& options) {
   return !results.empty() && caught == static_cast<std::ptrdiff_t>(results.size()) ? 0 : 1;
 }
 
-// No honest implementation may fail: the tolerances' other side.
-int run_honest(const ConformanceOptions& options, std::uint64_t count) {
-  std::int64_t cases = 0, failed = 0;
-  std::map<std::string, conformance::ErrorDistribution> errors;
-  conformance::run_honest(options.seed * numbers_per_seed, count, interrupted, [&](const conformance::HonestResult& result) {
-    const auto total = result.report.total();
-    cases += total.cases;
-    failed += total.failed;
-    for (const auto& [op, distribution] : result.report.errors) errors[op].add(distribution);
-    fmt::print("{:<50} {:>9} cases {:>4} false alarms {:>7.1f} s\n", result.name, total.cases, total.failed, result.report.seconds);
-    print_failures(result.report);
-    std::fflush(stdout);
-  });
-  print_errors(errors);
-  fmt::print("{} cases, {} false alarms\n", cases, failed);
-  if (interrupted()) complain("quire conformance: interrupted\n");
-  return interrupted() ? interrupted_exit : failed == 0 && cases > 0 ? 0 : 1;
-}
-
 int run_lines(const ConformanceOptions& options, const Backend& candidate, const Backend& reference) {
   RunReport report;
   conformance::Judging judging(candidate, reference);
@@ -145,13 +130,17 @@ int run_conformance(const ConformanceOptions& options) {
   require_known("dtype", options.dtypes, dtype_names());
   allowed_bytes();  // a wrong QUIRE_MAX_MEMORY is no fault of the backend's
   const bool mutants = options.all_mutants || !options.mutants.empty();
-  if ((mutants || options.honest) && (!options.backend.empty() || !options.cases.empty() || (mutants && options.honest))) {
-    reject(mutants ? "mutants" : "honest", "together with --backend, --case or each other", "one of --mutants, --honest, or a run on a backend");
+  if ((mutants && (!options.cases.empty() || options.honest)) || ((mutants || options.honest) && !options.backend.empty())) {
+    reject(mutants ? "mutants" : "honest", mutants ? "together with --backend, --case or --honest" : "together with --backend", "one of --mutants, --honest, or a run on a backend");
   }
+  if (!options.report.empty() && !options.honest) reject("report", "without --honest", "--honest --report FILE");
   watch_interrupts();
   if (options.all_mutants || !options.mutants.empty()) return run_mutants(options);
 
-  if (options.honest) return run_honest(options, count_of(options));
+  if (options.honest) {
+    HonestCommand honest{options.honest_names, options.cases, options.seed, options.seed * numbers_per_seed, count_of(options), options.json, options.quiet, options.report};
+    return run_honest(honest);
+  }
 
   const Backend& candidate = options.backend.empty() ? default_backend() : backend(options.backend);
   const Backend& reference = backend("reference");
@@ -198,14 +187,21 @@ void add_conformance(CLI::App& app, int& exit_code) {
   command->add_option("--count", options->count, "Cases per family (the level's)")->check([](const std::string& text) { return whole_number_fault(text, 1, numbers_per_seed); });
   command->add_option("--time", options->seconds, "Seconds after which to stop; with --mutants, per mutant (30)")->check(positive_number_fault);
   command->add_option("--level", options->level, "quick (within a minute) or full");
-  command->add_flag("--list", options->list, "Print families, laws, ops, dtypes and mutants");
+  command->add_flag("--list", options->list, "Print families, laws, ops, dtypes, mutants and honest implementations");
   command->add_flag("--json", options->json, "Print the report as JSON");
   command->add_flag("--quiet", options->quiet, "Do not print each case's line before it runs");
   command->add_flag("--mutants", options->all_mutants, "Check the check: run it on each wrong backend of the bank, which it must catch");
-  command->add_flag("--honest", options->honest, "Check the check: run it on honest float32 implementations, which it must pass");
+  CLI::Option* honest = command
+                            ->add_option("--honest", options->honest_names,
+                                         "Check the check: run it on honest implementations, which it must pass: all, or those of these contracts or ways (--list)")
+                            ->delimiter(',')
+                            ->expected(0, -1);
+  command->add_option("--report", options->report, "With --honest: write errors over tolerances by op, contract and regime to this file, NAME.md or NAME.json");
   command->add_option("--mutant", options->mutants, "The same for these mutants only")->delimiter(',');
   command->footer("Exit status: 0 passed, 1 failed (or no case ran), 2 options that can't be used, 3 incomplete (a law was not exercised), 130 interrupted.");
-  command->callback([options, &exit_code] {
+  command->callback([options, honest, &exit_code] {
+    options->honest = honest->count() > 0;
+    std::erase(options->honest_names, "");
     try {
       exit_code = run_conformance(*options);
     } catch (const Error& error) {

@@ -1,0 +1,28 @@
+// Errors over tolerances by op and regime: how well derived tolerances fit.
+#pragma once
+
+#include "judge/verdict.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace quire::conformance {
+
+/// The calls of one regime and their errors.
+struct RegimeErrors {
+  std::int64_t calls = 0;
+  ErrorDistribution all;   ///< every element that has a tolerance
+  ErrorDistribution wide;  ///< of those, results in float32 and float64
+
+  void add(const RegimeErrors& other);
+};
+
+/// By op, then by class ("decay: strong"); "all" is every call of the op.
+using RegimeTable = std::map<std::string, std::map<std::string, RegimeErrors>>;
+
+/// Counts a call that was classified; one of no class counts nowhere.
+void add_call(RegimeTable& table, const CallVerdict& verdict);
+void add_table(RegimeTable& table, const RegimeTable& other);
+
+}  // namespace quire::conformance
