@@ -12,8 +12,8 @@ namespace quire::conformance {
 /// The calls of one regime and their errors.
 struct RegimeErrors {
   std::int64_t calls = 0;
-  ErrorDistribution all;   ///< every element that has a tolerance
-  ErrorDistribution wide;  ///< of those, results in float32 and float64
+  ErrorDistribution all;      ///< every element that has a tolerance
+  ErrorDistribution derived;  ///< of those, elements of whose tolerance at least half is the model's
 
   void add(const RegimeErrors& other);
 };

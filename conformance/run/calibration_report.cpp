@@ -56,12 +56,12 @@ std::string rule_of(std::size_t left, std::size_t right) {
 }
 
 std::string row_of(const std::string& names, const RegimeErrors& errors) {
-  return fmt::format("| {} | {} | {} | {} | {} |{} {} |\n", names, grouped(errors.calls), grouped(errors.all.total()), largest(errors.all), grouped(errors.wide.total()),
-                     shares(errors.wide), largest(errors.wide));
+  return fmt::format("| {} | {} | {} | {} | {} |{} {} |\n", names, grouped(errors.calls), grouped(errors.all.total()), largest(errors.all), grouped(errors.derived.total()),
+                     shares(errors.derived), largest(errors.derived));
 }
 
 std::string distribution_headings(std::string_view names) {
-  return fmt::format("| {} | calls | elements | largest | wide elements |{} largest |\n", names, share_headings());
+  return fmt::format("| {} | calls | elements | largest | derived |{} largest |\n", names, share_headings());
 }
 
 // The contracts in the order in which they ran.
@@ -110,7 +110,7 @@ std::string largest_by_regime(const CalibrationReport& report, const std::string
     text += fmt::format("| {} |", regime);
     for (const std::string& contract : contracts) {
       const RegimeErrors* errors = find(report, contract, op, regime);
-      text += fmt::format(" {} |", errors == nullptr ? "-" : largest(errors->wide));
+      text += fmt::format(" {} |", errors == nullptr ? "-" : largest(errors->derived));
     }
     text += "\n";
   }
@@ -170,8 +170,9 @@ std::string calibration_markdown(const CalibrationReport& report) {
   if (!report.false_alarms.empty()) text += "\n";
 
   text +=
-      "A ratio is an element's error over its tolerance; past 1 it is a false alarm. Shares are in per cent of the *wide* elements, results in float32 and float64. In a "
-      "narrower result the final rounding alone, half an ulp, comes up to the tolerance: those count in `elements` and in the first `largest` only.\n\n"
+      "A ratio is an element's error over its tolerance; past 1 it is a false alarm. Shares are in per cent of the *derived* elements: those of whose tolerance at least half "
+      "comes from the error model. Of the others most is the final rounding into the result's dtype, half an ulp, which errors come up to: they count in `elements` and in the "
+      "first `largest` only.\n\n"
       "Contracts say what is rounded before products (float32: nothing; tf32, half, bf16) or where intermediates are stored within a call (bf16-stored and so on). Sums are in "
       "float32 throughout.\n\n"
       "## Ways of computing\n\n| way | contract | cases | calls | false alarms | seconds |\n" +
@@ -181,7 +182,7 @@ std::string calibration_markdown(const CalibrationReport& report) {
   }
   const auto classes = classes_of(report);
   for (const auto& [op, regimes] : classes) {
-    text += fmt::format("\n## {}\n\n{}\nThe largest ratio of wide elements, by regime and contract:\n\n{}", op, by_contract(report, op), largest_by_regime(report, op, regimes));
+    text += fmt::format("\n## {}\n\n{}\nThe largest ratio of derived elements, by regime and contract:\n\n{}", op, by_contract(report, op), largest_by_regime(report, op, regimes));
   }
   text += "\n# All counts, by op, contract and regime\n\nEach kind of regime (decay, beta, ...) counts every call once.\n";
   for (const auto& [op, regimes] : classes) text += fmt::format("\n## {}, every regime\n\n{}", op, all_counts(report, op, regimes));
@@ -206,7 +207,7 @@ json calibration_json(const CalibrationReport& report) {
   for (const auto& [contract, table] : report.contracts) {
     for (const auto& [op, regimes] : table) {
       for (const auto& [regime, errors] : regimes) {
-        result["errors"][op][contract][regime] = {{"calls", errors.calls}, {"all", distribution_json(errors.all)}, {"wide", distribution_json(errors.wide)}};
+        result["errors"][op][contract][regime] = {{"calls", errors.calls}, {"all", distribution_json(errors.all)}, {"derived", distribution_json(errors.derived)}};
       }
     }
   }
