@@ -193,8 +193,14 @@ quire_contract honest_contract(const HonestOptions& options, quire_op op) {
   constexpr double u = 0x1p-24;
   const bool chunked = options.recurrence == HonestOptions::Recurrence::chunked && op == QUIRE_OP_GDN_PREFILL;
   // exp and its kin come from the C library, within one unit in the last place.
-  return {sizeof(quire_contract), roundoff(options.products), u, roundoff(options.stored), 2 * u,
-          chunked && options.decay_from_log_sums ? 1 : 0, chunked ? options.chunk_length : 1, 1};
+  return {sizeof(quire_contract),
+          roundoff(options.products),
+          u,
+          roundoff(options.stored),
+          2 * u,
+          chunked && options.decay_from_log_sums ? 1 : 0,
+          chunked ? options.chunk_length : 1,
+          1};
 }
 
 const quire_backend_table* honest_backend() {

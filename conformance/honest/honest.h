@@ -1,7 +1,8 @@
-// An honest backend: every op in float32, in the ways that real kernels compute it, or with narrower operands or intermediates that it declares.
+// An honest backend: every op in float32, in the ways that real kernels compute it, or with narrower operands or intermediates that it
+// declares.
 //
-// Its errors are those of its arithmetic alone, so it shows where derived tolerances must not cry wolf; the mutants are made from it. It shares
-// no code with the reference beyond what core gives every backend.
+// Its errors are those of its arithmetic alone, so it shows where derived tolerances must not cry wolf; the mutants are made from it. It
+// shares no code with the reference beyond what core gives every backend.
 #pragma once
 
 #include <quire/backend.h>

@@ -34,7 +34,8 @@ struct CallVerdict {
   std::string reason;  ///< why unsupported
   Failure failure;
   ErrorDistribution errors;
-  ErrorDistribution derived_errors;  ///< of those, elements of whose tolerance at least half is the model's, the rest being the final rounding
+  ErrorDistribution
+      derived_errors;  ///< of those, elements of whose tolerance at least half is the model's, the rest being the final rounding
   std::string op;
   std::vector<std::string> regimes;  ///< classes of the call, where asked for
 };

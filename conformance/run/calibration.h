@@ -1,11 +1,11 @@
 // Errors over tolerances by op and regime: how well derived tolerances fit.
 #pragma once
 
-#include "judge/verdict.h"
-
 #include <cstdint>
 #include <map>
 #include <string>
+
+#include "judge/verdict.h"
 
 namespace quire::conformance {
 

@@ -1,9 +1,8 @@
 // Writing calibration reports.
 #include "calibration_report.h"
 
-#include <quire/backend.h>
-
 #include <fmt/format.h>
+#include <quire/backend.h>
 
 #include <set>
 
@@ -56,8 +55,8 @@ std::string rule_of(std::size_t left, std::size_t right) {
 }
 
 std::string row_of(const std::string& names, const RegimeErrors& errors) {
-  return fmt::format("| {} | {} | {} | {} | {} |{} {} |\n", names, grouped(errors.calls), grouped(errors.all.total()), largest(errors.all), grouped(errors.derived.total()),
-                     shares(errors.derived), largest(errors.derived));
+  return fmt::format("| {} | {} | {} | {} | {} |{} {} |\n", names, grouped(errors.calls), grouped(errors.all.total()), largest(errors.all),
+                     grouped(errors.derived.total()), shares(errors.derived), largest(errors.derived));
 }
 
 std::string distribution_headings(std::string_view names) {
@@ -121,7 +120,8 @@ std::string all_counts(const CalibrationReport& report, const std::string& op, c
   std::string text = distribution_headings("contract | regime") + rule_of(2, 12);
   for (const std::string& contract : contracts_of(report)) {
     for (const std::string& regime : classes) {
-      if (const RegimeErrors* errors = find(report, contract, op, regime); errors != nullptr) text += row_of(contract + " | " + regime, *errors);
+      if (const RegimeErrors* errors = find(report, contract, op, regime); errors != nullptr)
+        text += row_of(contract + " | " + regime, *errors);
     }
   }
   return text;
@@ -140,7 +140,8 @@ void CalibrationReport::add(const HonestResult& result) {
   add_table(contracts[result.contract], result.report.regimes);
   interrupted |= result.report.interrupted;
   for (const CaseFailure& failure : result.report.failures) {
-    if (false_alarms.size() < most_false_alarms) false_alarms.push_back(fmt::format("{}: {} (case {})", result.name, failure.failure.message, failure.line));
+    if (false_alarms.size() < most_false_alarms)
+      false_alarms.push_back(fmt::format("{}: {} (case {})", result.name, failure.failure.message, failure.line));
   }
 }
 
@@ -164,25 +165,31 @@ std::string calibration_markdown(const CalibrationReport& report) {
       "    {}\n\n"
       "Laws, version {}. {}, {}, {:.0f} s of work. Cases from number {} on, {} per family and way.\n\n"
       "**{} cases, {} calls: {} false alarms.**{}\n\n",
-      report.command, QUIRE_SEMANTICS_VERSION, report.date, report.machine, seconds, report.first, grouped(static_cast<std::int64_t>(report.count)), grouped(sum.cases),
-      grouped(sum.calls), grouped(sum.failed), report.interrupted ? " The run was interrupted: it is not whole." : "");
+      report.command, QUIRE_SEMANTICS_VERSION, report.date, report.machine, seconds, report.first,
+      grouped(static_cast<std::int64_t>(report.count)), grouped(sum.cases), grouped(sum.calls), grouped(sum.failed),
+      report.interrupted ? " The run was interrupted: it is not whole." : "");
   for (const std::string& alarm : report.false_alarms) text += fmt::format("- {}\n", alarm);
   if (!report.false_alarms.empty()) text += "\n";
 
   text +=
-      "A ratio is an element's error over its tolerance; past 1 it is a false alarm. Shares are in per cent of the *derived* elements: those of whose tolerance at least half "
-      "comes from the error model. Of the others most is the final rounding into the result's dtype, half an ulp, which errors come up to: they count in `elements` and in the "
+      "A ratio is an element's error over its tolerance; past 1 it is a false alarm. Shares are in per cent of the *derived* elements: "
+      "those of whose tolerance at least half "
+      "comes from the error model. Of the others most is the final rounding into the result's dtype, half an ulp, which errors come up to: "
+      "they count in `elements` and in the "
       "first `largest` only.\n\n"
-      "Contracts say what is rounded before products (float32: nothing; tf32, half, bf16) or where intermediates are stored within a call (bf16-stored and so on). Sums are in "
+      "Contracts say what is rounded before products (float32: nothing; tf32, half, bf16) or where intermediates are stored within a call "
+      "(bf16-stored and so on). Sums are in "
       "float32 throughout.\n\n"
       "## Ways of computing\n\n| way | contract | cases | calls | false alarms | seconds |\n" +
       rule_of(2, 4);
   for (const auto& way : report.ways) {
-    text += fmt::format("| {} | {} | {} | {} | {} | {:.1f} |\n", way.name, way.contract, grouped(way.total.cases), grouped(way.total.calls), grouped(way.total.failed), way.seconds);
+    text += fmt::format("| {} | {} | {} | {} | {} | {:.1f} |\n", way.name, way.contract, grouped(way.total.cases), grouped(way.total.calls),
+                        grouped(way.total.failed), way.seconds);
   }
   const auto classes = classes_of(report);
   for (const auto& [op, regimes] : classes) {
-    text += fmt::format("\n## {}\n\n{}\nThe largest ratio of derived elements, by regime and contract:\n\n{}", op, by_contract(report, op), largest_by_regime(report, op, regimes));
+    text += fmt::format("\n## {}\n\n{}\nThe largest ratio of derived elements, by regime and contract:\n\n{}", op, by_contract(report, op),
+                        largest_by_regime(report, op, regimes));
   }
   text += "\n# All counts, by op, contract and regime\n\nEach kind of regime (decay, beta, ...) counts every call once.\n";
   for (const auto& [op, regimes] : classes) text += fmt::format("\n## {}, every regime\n\n{}", op, all_counts(report, op, regimes));
@@ -191,9 +198,17 @@ std::string calibration_markdown(const CalibrationReport& report) {
 
 json calibration_json(const CalibrationReport& report) {
   const FamilyCounts sum = report.total();
-  json result{{"command", report.command}, {"semantics", QUIRE_SEMANTICS_VERSION}, {"date", report.date},         {"machine", report.machine},
-              {"first", report.first},     {"count", report.count},                {"interrupted", report.interrupted}, {"cases", sum.cases},
-              {"calls", sum.calls},        {"failed", sum.failed},                 {"false_alarms", report.false_alarms}};
+  json result{{"command", report.command},
+              {"semantics", QUIRE_SEMANTICS_VERSION},
+              {"date", report.date},
+              {"machine", report.machine},
+              {"first", report.first},
+              {"count", report.count},
+              {"interrupted", report.interrupted},
+              {"cases", sum.cases},
+              {"calls", sum.calls},
+              {"failed", sum.failed},
+              {"false_alarms", report.false_alarms}};
   result["ways"] = json::array();
   for (const auto& way : report.ways) {
     result["ways"].push_back({{"name", way.name},
@@ -207,7 +222,8 @@ json calibration_json(const CalibrationReport& report) {
   for (const auto& [contract, table] : report.contracts) {
     for (const auto& [op, regimes] : table) {
       for (const auto& [regime, errors] : regimes) {
-        result["errors"][op][contract][regime] = {{"calls", errors.calls}, {"all", distribution_json(errors.all)}, {"derived", distribution_json(errors.derived)}};
+        result["errors"][op][contract][regime] = {
+            {"calls", errors.calls}, {"all", distribution_json(errors.all)}, {"derived", distribution_json(errors.derived)}};
       }
     }
   }

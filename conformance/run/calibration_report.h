@@ -1,12 +1,11 @@
 // The report of a calibration run, as Markdown and as JSON.
 #pragma once
 
-#include "honest_runs.h"
-
 #include <nlohmann/json.hpp>
-
 #include <string>
 #include <vector>
+
+#include "honest_runs.h"
 
 namespace quire::conformance {
 

@@ -1,11 +1,11 @@
 // The golden cases as a family.
 #include "golden_cases.h"
 
-#include "case/exact_json.h"
-#include "laws.h"
-
 #include <algorithm>
 #include <string>
+
+#include "case/exact_json.h"
+#include "laws.h"
 
 namespace quire::conformance {
 
@@ -41,7 +41,8 @@ bool is_within_reach(const nlohmann::json& golden_case, const Backend& backend) 
   // Decays multiplied over a chunk leave float32's range where one token's do not.
   if (id.find("(unchunked)") != std::string::npos) return contract.chunk_length <= 1;
   const std::set<std::string> ops = ops_of(golden_case);
-  const bool is_refused = golden_case.contains("expect") && golden_case["expect"].is_object() && golden_case["expect"].value("status", "") == "error";
+  const bool is_refused =
+      golden_case.contains("expect") && golden_case["expect"].is_object() && golden_case["expect"].value("status", "") == "error";
   return is_refused || !is_narrow(contract) || std::none_of(ops.begin(), ops.end(), expects_numbers);
 }
 

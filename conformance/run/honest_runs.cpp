@@ -1,17 +1,17 @@
 // Calibration runs.
 #include "honest_runs.h"
 
-#include "golden_cases.h"
-#include "honest/backend.h"
-#include "honest/honest.h"
-#include "regimes.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <utility>
+
+#include "golden_cases.h"
+#include "honest/backend.h"
+#include "honest/honest.h"
+#include "regimes.h"
 
 namespace quire::conformance {
 
@@ -98,14 +98,17 @@ std::array<const quire_backend_table*, sizeof...(N)> tables(std::index_sequence<
   return {table<N>()...};
 }
 
-bool is_one_of(const std::vector<std::string>& names, const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); }
+bool is_one_of(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 // Numbers of the ways that are asked for.
 std::vector<std::size_t> chosen(const std::vector<std::string>& names) {
   const std::vector<std::string> known = honest_names(), contracts = honest_contracts();
   for (const std::string& name : names) {
     if (!is_one_of(known, name) && !is_one_of(contracts, name)) {
-      reject("honest", "\"" + name + "\"", fmt::format("the contracts {}; the ways {}", fmt::join(contracts, ", "), fmt::join(known, ", ")));
+      reject("honest", "\"" + name + "\"",
+             fmt::format("the contracts {}; the ways {}", fmt::join(contracts, ", "), fmt::join(known, ", ")));
     }
   }
   std::vector<std::size_t> numbers;

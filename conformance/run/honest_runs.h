@@ -1,12 +1,12 @@
 // Calibration: honest implementations, which the suite must pass, each under its own contract.
 #pragma once
 
-#include "calibration.h"
-#include "runner.h"
-
 #include <functional>
 #include <string>
 #include <vector>
+
+#include "calibration.h"
+#include "runner.h"
 
 namespace quire::conformance {
 
@@ -16,11 +16,11 @@ struct HonestResult {
   RunReport report;
 };
 
-/// The ways of computing: recurrence or chunks of 16, 64, 128 tokens, decays multiplied or from log sums; attention direct, online or in pieces;
-/// fma; reversed sums; operands of products or stored intermediates in narrower formats.
+/// The ways of computing: recurrence or chunks of 16, 64, 128 tokens, decays multiplied or from log sums; attention direct, online or in
+/// pieces; fma; reversed sums; operands of products or stored intermediates in narrower formats.
 std::vector<std::string> honest_names();
-/// The contracts that they declare: "float32", "tf32", "half", "bf16" by what products' operands are rounded to, "bf16-stored" and so on by what
-/// intermediates are.
+/// The contracts that they declare: "float32", "tf32", "half", "bf16" by what products' operands are rounded to, "bf16-stored" and so on by
+/// what intermediates are.
 std::vector<std::string> honest_contracts();
 
 struct HonestRun {

@@ -72,8 +72,10 @@ std::string beta_class(const quire_tensor* beta) {
   return greatest > 1 ? "beta: up to 2" : "beta: up to 1";
 }
 
-std::vector<std::string> rule_regimes(const quire_tensor* g, const quire_tensor* beta, bool raw, bool normalises, const quire_tensor* state) {
-  return {decay_class(g, raw), beta_class(beta), normalises ? "keys: l2norm" : "keys: as they are", "states: " + (state != nullptr ? dtype_class(*state) : "none")};
+std::vector<std::string> rule_regimes(const quire_tensor* g, const quire_tensor* beta, bool raw, bool normalises,
+                                      const quire_tensor* state) {
+  return {decay_class(g, raw), beta_class(beta), normalises ? "keys: l2norm" : "keys: as they are",
+          "states: " + (state != nullptr ? dtype_class(*state) : "none")};
 }
 
 std::string length_class(std::int64_t longest) {
@@ -81,7 +83,9 @@ std::string length_class(std::int64_t longest) {
 }
 
 std::vector<std::string> prefill_regimes(const quire_gdn_prefill_args& args) {
-  const quire_tensor* state = args.output_state != nullptr ? args.output_state : args.state_checkpoints != nullptr ? args.state_checkpoints : args.initial_state;
+  const quire_tensor* state = args.output_state != nullptr        ? args.output_state
+                              : args.state_checkpoints != nullptr ? args.state_checkpoints
+                                                                  : args.initial_state;
   std::vector<std::string> regimes = rule_regimes(args.g, args.beta, false, args.use_qk_l2norm != 0, state);
   const IntegerView starts(args.cu_seqlens);
   std::int64_t longest = 0;
@@ -106,7 +110,8 @@ struct Column {
 
 class Weights {
  public:
-  explicit Weights(const quire_attend_args& args) : args_(args), view_(*args.index), q_(args.q), k_(args.k), k_pool_(args.k_pool), sinks_(args.sinks) {
+  explicit Weights(const quire_attend_args& args)
+      : args_(args), view_(*args.index), q_(args.q), k_(args.k), k_pool_(args.k_pool), sinks_(args.sinks) {
     for (std::int64_t b = 0; b < view_.batch(); ++b) {
       for (std::int64_t i = 0; i < view_.seq(); ++i) look_at(b, i);
     }
@@ -147,7 +152,8 @@ class Weights {
     for (const Column& column : columns) {
       double sum = 0;  // D2: a hole's
       for (std::int64_t d = 0; d < q_.size(3) && column.kind != Column::Kind::hole; ++d) {
-        sum += q_(b, i, head, d) * (column.kind == Column::Kind::slot ? k_pool_(column.place, kv_head, d) : k_(b, column.place, kv_head, d));
+        sum +=
+            q_(b, i, head, d) * (column.kind == Column::Kind::slot ? k_pool_(column.place, kv_head, d) : k_(b, column.place, kv_head, d));
       }
       const double score = args_.scale * sum;
       scores.push_back(args_.softcap > 0 ? args_.softcap * std::tanh(score / args_.softcap) : score);
@@ -168,17 +174,21 @@ class Weights {
 };
 
 std::string sight_class(const IndexView& view) {
-  return view.is_draft() ? "sight: draft" : view.is_selecting() ? "sight: selection" : view.has_window() ? "sight: window" : view.is_tabled() ? "sight: causal" : "sight: packed or whole";
+  return view.is_draft()       ? "sight: draft"
+         : view.is_selecting() ? "sight: selection"
+         : view.has_window()   ? "sight: window"
+         : view.is_tabled()    ? "sight: causal"
+                               : "sight: packed or whole";
 }
 
 std::vector<std::string> attend_regimes(const quire_attend_args& args) {
   const Weights weights(args);
   const std::int64_t columns = weights.most_columns();
-  return {columns <= 1 ? "columns: up to 1" : columns <= 16 ? "columns: 2 to 16" : "columns: 17 and more",
-          weights.weights(),
-          "inputs: " + dtype_class(*args.k),
-          sight_class(IndexView(*args.index)),
-          args.softcap > 0   ? "scores: softcap"
+  return {columns <= 1    ? "columns: up to 1"
+          : columns <= 16 ? "columns: 2 to 16"
+                          : "columns: 17 and more",
+          weights.weights(), "inputs: " + dtype_class(*args.k), sight_class(IndexView(*args.index)),
+          args.softcap > 0        ? "scores: softcap"
           : args.sinks != nullptr ? "scores: sinks"
                                   : "scores: plain"};
 }

@@ -1,15 +1,14 @@
 // Calibration: counting by regime, the report's numbers, the names of honest implementations, and that narrow ones are honest.
-#include "honest/arithmetic.h"
-#include "honest/backend.h"
-#include "run/calibration_report.h"
-
+#include <doctest/doctest.h>
 #include <quire/error.h>
 #include <quire/registry.h>
 
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <set>
+
+#include "honest/arithmetic.h"
+#include "honest/backend.h"
+#include "run/calibration_report.h"
 
 namespace {
 
@@ -21,7 +20,8 @@ using quire::conformance::HonestRun;
 using quire::conformance::RegimeTable;
 using quire::conformance::RunReport;
 
-CallVerdict verdict_of(const std::string& op, const std::vector<double>& all, const std::vector<double>& derived, std::vector<std::string> regimes) {
+CallVerdict verdict_of(const std::string& op, const std::vector<double>& all, const std::vector<double>& derived,
+                       std::vector<std::string> regimes) {
   CallVerdict verdict;
   verdict.op = op;
   for (const double ratio : all) verdict.errors.add(ratio);
@@ -123,7 +123,8 @@ TEST_CASE("calibration: shares that are not none are not shown as none") {
   verdict.errors.largest = verdict.derived_errors.largest = 0.6;
   add_call(result.report.regimes, verdict);
   report.add(result);
-  CHECK(has_line(calibration_markdown(report), "| float32 | 1 | 1,000,000 | 0.600 | 1,000,000 | 100.0 | 0 | 0 | 0 | <0.01 | 0 | 0 | 0.600 |"));
+  CHECK(has_line(calibration_markdown(report),
+                 "| float32 | 1 | 1,000,000 | 0.600 | 1,000,000 | 100.0 | 0 | 0 | 0 | <0.01 | 0 | 0 | 0.600 |"));
 }
 
 TEST_CASE("calibration: names of honest implementations") {
@@ -177,8 +178,9 @@ Options narrow(Format products, Format stored) {
   options.stored = stored;
   return options;
 }
-const Options narrow_options[] = {narrow(Format::tf32, Format::float32), narrow(Format::half, Format::float32), narrow(Format::bf16, Format::float32),
-                                  narrow(Format::float32, Format::half), narrow(Format::float32, Format::bf16)};
+const Options narrow_options[] = {narrow(Format::tf32, Format::float32), narrow(Format::half, Format::float32),
+                                  narrow(Format::bf16, Format::float32), narrow(Format::float32, Format::half),
+                                  narrow(Format::float32, Format::bf16)};
 
 // Narrow arithmetic that claims to be float32.
 template <std::size_t N>
@@ -186,8 +188,12 @@ quire_backend_table dishonest() {
   return quire::conformance::honest::host_table(
       [](quire_backend_info* info) { return quire::conformance::honest::describe_as("dishonest", "narrower than it says", info); },
       quire::conformance::honest::supports_host,
-      [](quire_stream*, quire_op op, const void* args, void*, std::size_t) { return quire::conformance::honest_run(op, args, narrow_options[N]); },
-      [](quire_op op, quire_dtype, quire_dtype, quire_contract* contract) { return quire::conformance::honest::contract_of({}, op, contract); });
+      [](quire_stream*, quire_op op, const void* args, void*, std::size_t) {
+        return quire::conformance::honest_run(op, args, narrow_options[N]);
+      },
+      [](quire_op op, quire_dtype, quire_dtype, quire_contract* contract) {
+        return quire::conformance::honest::contract_of({}, op, contract);
+      });
 }
 
 bool fails_somewhere(const quire_backend_table& table, const std::string& family) {
@@ -204,7 +210,8 @@ bool fails_somewhere(const quire_backend_table& table, const std::string& family
 TEST_CASE("calibration: narrow ways do compute narrowly: under a float32 contract they fail") {
   const quire_backend_table tables[] = {dishonest<0>(), dishonest<1>(), dishonest<2>(), dishonest<3>(), dishonest<4>()};
   for (std::size_t n = 0; n < 5; ++n) {
-    for (const char* family : {"attend", "gdn_prefill", "gdn_decode", "verify"}) CHECK_MESSAGE(fails_somewhere(tables[n], family), n, " ", family);
+    for (const char* family : {"attend", "gdn_prefill", "gdn_decode", "verify"})
+      CHECK_MESSAGE(fails_somewhere(tables[n], family), n, " ", family);
   }
 }
 
@@ -213,7 +220,8 @@ TEST_CASE("calibration: contracts say what the ways do") {
   way.recurrence = Options::Recurrence::chunked;
   way.chunk_length = 16;
   way.decay_from_log_sums = true;
-  const quire_contract prefill = quire::conformance::honest_contract(way, QUIRE_OP_GDN_PREFILL), decode = quire::conformance::honest_contract(way, QUIRE_OP_GDN_DECODE);
+  const quire_contract prefill = quire::conformance::honest_contract(way, QUIRE_OP_GDN_PREFILL),
+                       decode = quire::conformance::honest_contract(way, QUIRE_OP_GDN_DECODE);
   CHECK(prefill.u_product == 0x1p-8);
   CHECK(prefill.u_store == 0x1p-11);
   CHECK(prefill.u_accumulate == 0x1p-24);
@@ -225,15 +233,15 @@ TEST_CASE("calibration: contracts say what the ways do") {
 
 TEST_CASE("calibration: roundings of narrow formats") {
   using quire::conformance::honest::rounded_to;
-  CHECK(rounded_to(Format::tf32, 1 + 0x1p-11F) == 1.0F);                  // a tie, to even
-  CHECK(rounded_to(Format::tf32, 1 + 0x1.8p-10F) == 1 + 0x1p-9F);         // a tie, to even
+  CHECK(rounded_to(Format::tf32, 1 + 0x1p-11F) == 1.0F);           // a tie, to even
+  CHECK(rounded_to(Format::tf32, 1 + 0x1.8p-10F) == 1 + 0x1p-9F);  // a tie, to even
   CHECK(rounded_to(Format::tf32, 1 + 0x1.02p-11F) == 1 + 0x1p-10F);
-  CHECK(rounded_to(Format::tf32, 0x1.004p-120F) == 0x1.004p-120F);        // float32's exponents
+  CHECK(rounded_to(Format::tf32, 0x1.004p-120F) == 0x1.004p-120F);  // float32's exponents
   CHECK(rounded_to(Format::bf16, -1 - 0x1.02p-8F) == -1 - 0x1p-7F);
   CHECK(rounded_to(Format::bf16, 3e38F) == 0x1.c4p127F);
-  CHECK(rounded_to(Format::half, 0x1p-25F) == 0.0F);                      // half of its least denormal, to even
+  CHECK(rounded_to(Format::half, 0x1p-25F) == 0.0F);  // half of its least denormal, to even
   CHECK(rounded_to(Format::half, 0x1.8p-25F) == 0x1p-24F);
   CHECK(rounded_to(Format::half, 65504.0F) == 65504.0F);
-  CHECK(rounded_to(Format::half, 1e6F) == 0x1.e84p19F);                   // past its largest: eleven bits
+  CHECK(rounded_to(Format::half, 1e6F) == 0x1.e84p19F);  // past its largest: eleven bits
   CHECK(rounded_to(Format::float32, 0.1F) == 0.1F);
 }

@@ -1,13 +1,14 @@
 // Regimes of calls, by cases written by hand.
-#include "case/evaluate.h"
-#include "honest/honest.h"
-#include "judge/judge_call.h"
 #include "run/regimes.h"
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "case/evaluate.h"
+#include "honest/honest.h"
+#include "judge/judge_call.h"
 
 namespace {
 
@@ -52,7 +53,8 @@ json attend(const std::vector<double>& scores) {
     q.push_back({{1}});
     k.push_back({{score}});
   }
-  return {{"op", "attend"}, {"index", {{"whole", {{"batch", 1}, {"seq", scores.size()}}}}}, {"q", {q}}, {"k", {k}}, {"v", {k}}, {"scale", 1}};
+  return {{"op", "attend"}, {"index", {{"whole", {{"batch", 1}, {"seq", scores.size()}}}}}, {"q", {q}}, {"k", {k}}, {"v", {k}},
+          {"scale", 1}};
 }
 
 }  // namespace
@@ -124,9 +126,14 @@ TEST_CASE("regimes: what attention's scores and sight go through") {
   CHECK(has(regimes(call), "sight: window"));
 
   // A hole scores 0 (D2): with a key of -9 beside it, its weight is nearly all; a sink of 9 takes most of that.
-  json tabled = {{"op", "attend"},         {"index", {{"pos", {{1}}}, {"table", {{-1, 0}}}}}, {"q", json::array({json::array({json::array({json::array({1})})})})},
-                 {"k", json::array({json::array({json::array({json::array({-9})})})})}, {"v", json::array({json::array({json::array({json::array({1})})})})},
-                 {"k_pool", {{"dtype", "f32"}, {"shape", {1, 1, 1}}, {"data", {0}}}}, {"v_pool", {{"dtype", "f32"}, {"shape", {1, 1, 1}}, {"data", {0}}}}, {"scale", 1}};
+  json tabled = {{"op", "attend"},
+                 {"index", {{"pos", {{1}}}, {"table", {{-1, 0}}}}},
+                 {"q", json::array({json::array({json::array({json::array({1})})})})},
+                 {"k", json::array({json::array({json::array({json::array({-9})})})})},
+                 {"v", json::array({json::array({json::array({json::array({1})})})})},
+                 {"k_pool", {{"dtype", "f32"}, {"shape", {1, 1, 1}}, {"data", {0}}}},
+                 {"v_pool", {{"dtype", "f32"}, {"shape", {1, 1, 1}}, {"data", {0}}}},
+                 {"scale", 1}};
   CHECK(has(regimes(tabled), "sight: causal"));
   CHECK(has(regimes(tabled), "weights: one-hot"));
   tabled["sinks"] = {9};

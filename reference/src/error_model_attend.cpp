@@ -199,8 +199,8 @@ class AttendErrors {
       all.slopes[j] = slope * scale_;
       all.pulls[j] = slope * scale_ * sum + (softcap_ > 0 ? score : 0);
       all.scores[j] = score;
-      all.errors[j] = square(slope) * products + (softcap_ > 0 ? u_.exp + 2 * u_.accumulate : 0) * square(score) + u_.store * square(score) +
-                      square(u_.smallest_store);
+      all.errors[j] = square(slope) * products + (softcap_ > 0 ? u_.exp + 2 * u_.accumulate : 0) * square(score) +
+                      u_.store * square(score) + square(u_.smallest_store);
     }
     all.greatest = sink;
     for (const double score : all.scores) all.greatest = score > all.greatest || score != score ? score : all.greatest;
@@ -319,13 +319,14 @@ class AttendErrors {
         }
         scores += (end - begin > 1 ? square(error) : 0) + (u_.operand + u_.store) * square(weight) + square(gaps * values);
       });
-      const double variance = scores + query_error(q, all, columns, [&](std::size_t j) { return value(j) - o; }) + value_error(all, value) +
-                              u_.accumulate * numerator.independent() + square(o) * sums +
-                              (u_.product + u_.store) * numerator.term_squares() +
-                              square(o) * (u_.operand + 3 * u_.accumulate + 2 * u_.store + u_.exp) + 4 * u_.store * square(numerator.greatest());
+      const double variance =
+          scores + query_error(q, all, columns, [&](std::size_t j) { return value(j) - o; }) + value_error(all, value) +
+          u_.accumulate * numerator.independent() + square(o) * sums + (u_.product + u_.store) * numerator.term_squares() +
+          square(o) * (u_.operand + 3 * u_.accumulate + 2 * u_.store + u_.exp) + 4 * u_.store * square(numerator.greatest());
       double error = std::sqrt(variance) + u_.root * numerator.coherent() + std::fabs(o) * alike + 2 * u_.root * std::fabs(common) +
                      (u_.exp_root + u_.root) * drift / 2 + u_.smallest * (static_cast<double>(count) + 2) +
-                     gaps * std::sqrt(value_squares) + u_.smallest_store * all.unit * std::sqrt(static_cast<double>(count)) + u_.smallest_operand;
+                     gaps * std::sqrt(value_squares) + u_.smallest_store * all.unit * std::sqrt(static_cast<double>(count)) +
+                     u_.smallest_operand;
       // Numerators are sums of values weighted up to 1.
       if (all.overflows || magnitudes * static_cast<double>(count) >= u_.most) error = infinity;
       center[d] = o;

@@ -29,13 +29,14 @@
 // errors' variance counts n times. A sum moves by (1 - g) |S| a token, in one direction, and by |k_i r_v| to and fro: n = u / (1 - g) or
 // (u |S| / |k_i r_v|)^2, the fewer. The rounding of g S depends on (1 - g) S, which moves 1 / (1 - g) times slower.
 //
-// Half's range. Operands or intermediates rounded to half lose up to h = 2^-25 each where they lie among its denormals, however small they are:
-// errors of a size of their own, which columns of different scales must not share. lost_v, a norm along K, bounds them column by column:
+// Half's range. Operands or intermediates rounded to half lose up to h = 2^-25 each where they lie among its denormals, however small they
+// are: errors of a size of their own, which columns of different scales must not share. lost_v, a norm along K, bounds them column by
+// column:
 //     |e_v| <- g max(1, |1 - beta |k|^2|) |e_v| + |k| dr_v + el_v,   A_v the column's magnitude of late, its values' and corrections' too:
 //     dr_v^2 = beta^2 h^2 (K A_v^2 + |k|^2) + h^2 where r is stored       h times each factor of k.S, and r's own
 //     el_v^2 = h^2 (|k|^2 + K r_v^2) where operands, h^2 K where states   h times each factor of r k^T, and the state's own
-// and to both in a chunk of n tokens so far: h^2 n (1 + A_v^2) (1 + |k|^2), since n terms of each sum over its tokens, which the decays after
-// them do not make smaller, lose as much. They add as deviations and not as variances: what does not move loses the same each time.
+// and to both in a chunk of n tokens so far: h^2 n (1 + A_v^2) (1 + |k|^2), since n terms of each sum over its tokens, which the decays
+// after them do not make smaller, lose as much. They add as deviations and not as variances: what does not move loses the same each time.
 //
 // Not rounding but range: `floor` bounds what float32's denormals lose, in norms: |e| <- g max(1, |1 - beta |k|^2|) |e| + new. It is
 // infinite once a magnitude passes 2^127, where float32 may overflow on the way to a finite result.

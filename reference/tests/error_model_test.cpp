@@ -135,8 +135,8 @@ TEST_CASE("error model: honest bf16, tf32 and stored-state recurrences stay with
 }
 
 TEST_CASE("error model: the covariance of many repeated keys stays a covariance") {
-  // This draw's few keys come again and again without decay. Noise in the covariance's antisymmetric part, which nothing damps, once grew until
-  // an output's variance came out as 0.
+  // This draw's few keys come again and again without decay. Noise in the covariance's antisymmetric part, which nothing damps, once grew
+  // until an output's variance came out as 0.
   const RuleDraw rule = draw_rule(62840, 130, 128);
   Way way;
   way.order = Way::pairwise;

@@ -1,28 +1,25 @@
 // quire conformance: random cases on a backend, judged beside the reference.
-#include "commands.h"
-#include "terminal.h"
-#include "interrupt.h"
-
-#include "conformance_honest.h"
-#include "conformance_report.h"
-#include "run/honest_runs.h"
-#include "run/laws.h"
-#include "run/mutant_runs.h"
-#include "run/runner.h"
-
-#include "case/run_op.h"
-
-#include <quire/registry.h>
-
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <quire/registry.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
+
+#include "case/run_op.h"
+#include "commands.h"
+#include "conformance_honest.h"
+#include "conformance_report.h"
+#include "interrupt.h"
+#include "run/honest_runs.h"
+#include "run/laws.h"
+#include "run/mutant_runs.h"
+#include "run/runner.h"
+#include "terminal.h"
 
 namespace quire::tools {
 
@@ -69,9 +66,10 @@ std::uint64_t count_of(const ConformanceOptions& options) {
 }
 
 void print_list() {
-  fmt::print("families: {}\nlaws: {}\nops: {}\ndtypes: {}\nmutants: {}\nhonest contracts: {}\nhonest ways: {}\n", fmt::join(conformance::case_families(), " "), fmt::join(conformance::all_laws(), " "),
-             fmt::join(conformance::op_names(), " "), fmt::join(dtype_names(), " "), fmt::join(conformance::mutant_names(), " "),
-             fmt::join(conformance::honest_contracts(), " "), fmt::join(conformance::honest_names(), " "));
+  fmt::print("families: {}\nlaws: {}\nops: {}\ndtypes: {}\nmutants: {}\nhonest contracts: {}\nhonest ways: {}\n",
+             fmt::join(conformance::case_families(), " "), fmt::join(conformance::all_laws(), " "), fmt::join(conformance::op_names(), " "),
+             fmt::join(dtype_names(), " "), fmt::join(conformance::mutant_names(), " "), fmt::join(conformance::honest_contracts(), " "),
+             fmt::join(conformance::honest_names(), " "));
 }
 
 // The line that replays a case, before it runs: the last one says where a crash or a hang was.
@@ -131,14 +129,16 @@ int run_conformance(const ConformanceOptions& options) {
   allowed_bytes();  // a wrong QUIRE_MAX_MEMORY is no fault of the backend's
   const bool mutants = options.all_mutants || !options.mutants.empty();
   if ((mutants && (!options.cases.empty() || options.honest)) || ((mutants || options.honest) && !options.backend.empty())) {
-    reject(mutants ? "mutants" : "honest", mutants ? "together with --backend, --case or --honest" : "together with --backend", "one of --mutants, --honest, or a run on a backend");
+    reject(mutants ? "mutants" : "honest", mutants ? "together with --backend, --case or --honest" : "together with --backend",
+           "one of --mutants, --honest, or a run on a backend");
   }
   if (!options.report.empty() && !options.honest) reject("report", "without --honest", "--honest --report FILE");
   watch_interrupts();
   if (options.all_mutants || !options.mutants.empty()) return run_mutants(options);
 
   if (options.honest) {
-    HonestCommand honest{options.honest_names, options.cases, options.seed, options.seed * numbers_per_seed, count_of(options), options.json, options.quiet, options.report};
+    HonestCommand honest{options.honest_names, options.cases, options.seed,  options.seed * numbers_per_seed,
+                         count_of(options),    options.json,  options.quiet, options.report};
     return run_honest(honest);
   }
 
@@ -191,12 +191,15 @@ void add_conformance(CLI::App& app, int& exit_code) {
   command->add_flag("--json", options->json, "Print the report as JSON");
   command->add_flag("--quiet", options->quiet, "Do not print each case's line before it runs");
   command->add_flag("--mutants", options->all_mutants, "Check the check: run it on each wrong backend of the bank, which it must catch");
-  CLI::Option* honest = command
-                            ->add_option("--honest", options->honest_names,
-                                         "Check the check: run it on honest implementations, which it must pass: all, or those of these contracts or ways (--list)")
-                            ->delimiter(',')
-                            ->expected(0, -1);
-  command->add_option("--report", options->report, "With --honest: write errors over tolerances by op, contract and regime to this file, NAME.md or NAME.json");
+  CLI::Option* honest =
+      command
+          ->add_option(
+              "--honest", options->honest_names,
+              "Check the check: run it on honest implementations, which it must pass: all, or those of these contracts or ways (--list)")
+          ->delimiter(',')
+          ->expected(0, -1);
+  command->add_option("--report", options->report,
+                      "With --honest: write errors over tolerances by op, contract and regime to this file, NAME.md or NAME.json");
   command->add_option("--mutant", options->mutants, "The same for these mutants only")->delimiter(',');
   command->footer("Exit status: 0 passed, 1 failed (or no case ran), 2 options that can't be used, 3 incomplete (a law was not exercised), 130 interrupted.");
   command->callback([options, honest, &exit_code] {

@@ -1,21 +1,21 @@
 // Calibration from the command line.
 #include "conformance_honest.h"
 
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+
 #include "conformance_report.h"
 #include "interrupt.h"
 #include "progress.h"
 #include "report_file.h"
 #include "run/calibration_report.h"
 #include "terminal.h"
-
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
-#include <chrono>
-#include <cstdio>
-#include <ctime>
-#include <optional>
-#include <thread>
 
 namespace quire::tools {
 
@@ -57,7 +57,8 @@ void print_way(const HonestResult& result) {
   const auto total = result.report.total();
   fmt::print("{:<46} {:>9} cases {:>4} false alarms {:>7.1f} s\n", result.name, total.cases, total.failed, result.report.seconds);
   for (const auto& failure : result.report.failures) {
-    fmt::print("FALSE ALARM {}\n       replay: quire conformance --honest={} --case {}\n", failure.failure.message, result.name, failure.line);
+    fmt::print("FALSE ALARM {}\n       replay: quire conformance --honest={} --case {}\n", failure.failure.message, result.name,
+               failure.line);
   }
   std::fflush(stdout);
 }

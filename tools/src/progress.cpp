@@ -1,11 +1,11 @@
 // Progress on a terminal.
 #include "progress.h"
 
-#include "terminal.h"
-
 #include <unistd.h>
 
 #include <cmath>
+
+#include "terminal.h"
 
 namespace quire::tools {
 

@@ -1,11 +1,8 @@
 // Files of reports.
 #include "report_file.h"
 
-#include "terminal.h"
-
-#include <quire/error.h>
-
 #include <fcntl.h>
+#include <quire/error.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,10 +10,13 @@
 #include <system_error>
 #include <utility>
 
+#include "terminal.h"
+
 namespace quire::tools {
 
 ReportFile::ReportFile(std::string option, std::filesystem::path path) : option_(std::move(option)), path_(std::move(path)) {
-  if (path_.extension() != ".md" && path_.extension() != ".json") reject(option_, "\"" + path_.string() + "\"", "names that end in .md or .json");
+  if (path_.extension() != ".md" && path_.extension() != ".json")
+    reject(option_, "\"" + path_.string() + "\"", "names that end in .md or .json");
   temporary_ = path_;
   temporary_ += fmt::format(".{}.tmp", ::getpid());
   std::error_code ignored;
@@ -26,7 +26,8 @@ ReportFile::ReportFile(std::string option, std::filesystem::path path) : option_
 }
 
 void ReportFile::fail(const std::string& what, int error) const {
-  throw Error(ErrorCode::unavailable, option_, fmt::format("{}: \"{}\" {}: {}", option_, path_.string(), what, std::generic_category().message(error)));
+  throw Error(ErrorCode::unavailable, option_,
+              fmt::format("{}: \"{}\" {}: {}", option_, path_.string(), what, std::generic_category().message(error)));
 }
 
 int ReportFile::create() const {
