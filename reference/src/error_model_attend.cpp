@@ -319,10 +319,12 @@ class AttendErrors {
         }
         scores += (end - begin > 1 ? square(error) : 0) + (u_.operand + u_.store) * square(weight) + square(gaps * values);
       });
+      // Parts stored as wide as the sums are not rounded again.
+      const double parts = u_.store > u_.accumulate ? 4 * u_.store * square(numerator.greatest()) : 0;
       const double variance =
           scores + query_error(q, all, columns, [&](std::size_t j) { return value(j) - o; }) + value_error(all, value) +
           u_.accumulate * numerator.independent() + square(o) * sums + (u_.product + u_.store) * numerator.term_squares() +
-          square(o) * (u_.operand + 3 * u_.accumulate + 2 * u_.store + u_.exp) + 4 * u_.store * square(numerator.greatest());
+          square(o) * (u_.operand + 3 * u_.accumulate + 2 * u_.store + u_.exp) + parts;
       double error = std::sqrt(variance) + u_.root * numerator.coherent() + std::fabs(o) * alike + 2 * u_.root * std::fabs(common) +
                      (u_.exp_root + u_.root) * drift / 2 + u_.smallest * (static_cast<double>(count) + 2) +
                      gaps * std::sqrt(value_squares) + u_.smallest_store * all.unit * std::sqrt(static_cast<double>(count)) +
