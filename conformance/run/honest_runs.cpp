@@ -150,7 +150,8 @@ std::vector<std::string> honest_contracts() {
 }
 
 std::uint64_t honest_case_count(const HonestRun& run) {
-  return chosen(run.names).size() * (run.lines.empty() ? case_count(case_families(), run.count) : run.lines.size());
+  return chosen(run.names).size() *
+         (run.lines.empty() ? case_count(run.families.empty() ? case_families() : run.families, run.count) : run.lines.size());
 }
 
 std::vector<HonestResult> run_honest(const HonestRun& run) {
@@ -168,6 +169,7 @@ std::vector<HonestResult> run_honest(const HonestRun& run) {
       RunOptions options;
       options.candidate = &candidate;
       options.reference = &backend("reference");
+      options.families = run.families;
       options.first = run.first + n * run.count;  // other cases for each way
       options.count = run.count;
       options.before = run.before;

@@ -24,19 +24,20 @@ std::vector<std::string> honest_names();
 std::vector<std::string> honest_contracts();
 
 struct HonestRun {
-  std::vector<std::string> names;  ///< ways or contracts; every way where none is named
-  std::uint64_t first = 0;         ///< number of the first case
-  std::uint64_t count = 0;         ///< cases per family and way: others for each way
-  std::vector<CaseLine> lines;     ///< these cases alone, where there are any
+  std::vector<std::string> names;     ///< ways or contracts; every way where none is named
+  std::vector<std::string> families;  ///< of cases; all where empty
+  std::uint64_t first = 0;            ///< number of the first case
+  std::uint64_t count = 0;            ///< cases per family and way: others for each way
+  std::vector<CaseLine> lines;        ///< these cases alone, where there are any
   std::function<void(const CaseLine&)> before;
   std::function<bool()> interrupted;
   std::function<void(const HonestResult&)> done;  ///< called after each way
 };
 
 /// Cases of a whole run, those of the golden family included.
-std::uint64_t honest_case_count(const HonestRun& options);
+std::uint64_t honest_case_count(const HonestRun& run);
 
 /// Runs the ways one after another. Raises invalid_argument (`honest`) for an unknown name.
-std::vector<HonestResult> run_honest(const HonestRun& options);
+std::vector<HonestResult> run_honest(const HonestRun& run);
 
 }  // namespace quire::conformance

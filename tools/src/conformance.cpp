@@ -132,13 +132,17 @@ int run_conformance(const ConformanceOptions& options) {
     reject(mutants ? "mutants" : "honest", mutants ? "together with --backend, --case or --honest" : "together with --backend",
            "one of --mutants, --honest, or a run on a backend");
   }
+  if (options.honest && (!options.laws.empty() || !options.ops.empty() || !options.dtypes.empty() || options.seconds > 0)) {
+    reject("honest", "together with --law, --op, --dtype or --time", "--family, --seed, --count, --level, --case, --report, --json, --quiet");
+  }
   if (!options.report.empty() && !options.honest) reject("report", "without --honest", "--honest --report FILE");
   watch_interrupts();
   if (options.all_mutants || !options.mutants.empty()) return run_mutants(options);
 
   if (options.honest) {
-    HonestCommand honest{options.honest_names, options.cases, options.seed,  options.seed * numbers_per_seed,
-                         count_of(options),    options.json,  options.quiet, options.report};
+    const std::uint64_t first = options.seed * numbers_per_seed;
+    const HonestCommand honest{options.honest_names, options.cases,      options.families, options.seed, first,
+                               count_of(options),    options.json,       options.quiet,    options.report};
     return run_honest(honest);
   }
 

@@ -49,6 +49,7 @@ std::string command_of(const HonestCommand& command) {
   std::string text = "quire conformance --honest";
   if (!command.names.empty()) text += fmt::format("={}", fmt::join(command.names, ","));
   for (const std::string& line : command.cases) text += " --case " + line;
+  if (command.cases.empty() && !command.families.empty()) text += fmt::format(" --family {}", fmt::join(command.families, ","));
   if (command.cases.empty()) text += fmt::format(" --seed {} --count {}", command.seed, command.count);
   return command.report.empty() ? text : text + " --report " + printable(command.report);
 }
@@ -79,6 +80,7 @@ int run_honest(const HonestCommand& command) {
 
   conformance::HonestRun run;
   run.names = command.names;
+  run.families = command.families;
   run.first = command.first;
   run.count = command.count;
   for (const std::string& text : command.cases) run.lines.push_back(CaseLine::parse(text));

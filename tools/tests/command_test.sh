@@ -84,6 +84,9 @@ expect 0 '^kept$' cat "$work/kept.md"
 expect 2 'report: ".*report.txt"; allowed: names that end in .md or .json' "$quire" conformance --honest --report "$work/report.txt"
 expect 2 'report: ".*missing/report.md" can.t be written: No such file' "$quire" conformance --honest --report "$work/missing/report.md"
 expect 2 'report: ".*folder.md" can.t be written: Is a directory' "$quire" conformance --honest --report "$work/folder.md"
+expect 0 '^8 cases, 0 false alarms' "$quire" conformance --honest=bf16-token-direct --family attend,verify --count 4
+expect 2 'honest: together with --law' "$quire" conformance --honest --op attend
+expect 2 'family: "nonsense"' "$quire" conformance --honest --family nonsense
 expect 2 'report: without --honest' "$quire" conformance --report "$work/report.md" --count 1
 expect 2 'one of --mutants' "$quire" conformance --honest --mutants
 expect 2 'one of --mutants' "$quire" conformance --honest --backend reference
