@@ -37,12 +37,12 @@ bool expects_numbers(const std::string& op) { return op == "attend" || op.rfind(
 bool is_within_reach(const nlohmann::json& golden_case, const Backend& backend) {
   const std::string id = golden_case.value("id", std::string());
   const quire_contract contract = backend.contract(QUIRE_OP_GDN_PREFILL, DType::f32, DType::f32);
-  if (id.find("(float64)") != std::string::npos) return contract.u_accumulate <= 0x1p-53;
+  if (id.find("(float64)") != std::string::npos && contract.u_accumulate > 0x1p-53) return false;
   // Decays multiplied over a chunk leave float32's range where one token's do not.
-  if (id.find("(unchunked)") != std::string::npos) return contract.chunk_length <= 1;
+  if (id.find("(unchunked)") != std::string::npos && contract.chunk_length > 1) return false;
   const std::set<std::string> ops = ops_of(golden_case);
-  const bool is_refused =
-      golden_case.contains("expect") && golden_case["expect"].is_object() && golden_case["expect"].value("status", "") == "error";
+  const bool is_refused = golden_case.contains("expect") && golden_case["expect"].is_object() &&
+                          golden_case["expect"].value("status", "") == "error";
   return is_refused || !is_narrow(contract) || std::none_of(ops.begin(), ops.end(), expects_numbers);
 }
 

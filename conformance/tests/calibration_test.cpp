@@ -245,3 +245,14 @@ TEST_CASE("calibration: roundings of narrow formats") {
   CHECK(rounded_to(Format::half, 1e6F) == 0x1.e84p19F);  // past its largest: eleven bits
   CHECK(rounded_to(Format::float32, 0.1F) == 0.1F);
 }
+
+TEST_CASE("calibration: narrow ways are held to no golden number, and to every other golden case") {
+  HonestRun run;
+  run.names = {"token-direct", "tf32-token-direct", "half-chunked-64-logs-online", "bf16-stored-token-direct"};
+  run.families = {"golden"};
+  run.count = 100'000;
+  for (const HonestResult& result : run_honest(run)) {
+    CHECK(result.report.total().failed == 0);
+    CHECK(result.report.total().cases > 100);
+  }
+}

@@ -56,6 +56,7 @@ RuleErrors::RuleErrors(const GdnOperands& operands, std::int64_t head, const qui
       covariance_(zeros(keys_ * keys_)),
       gram_(zeros(chunk_ > 1 ? keys_ * keys_ : 0)),
       element_(zeros(keys_)),
+      along_(element_),
       predicted_(scales_),
       squares_(scales_),
       correction_(scales_),
@@ -197,6 +198,15 @@ double RuleErrors::correct(const Gates& errors) {
   // In a chunk, sums over its tokens multiply once more: operands are rounded again.
   const double again = chunk_ > 1 ? u_.product : u_.accumulate;
   const double normalising = operands_->use_qk_l2norm ? 2 * u_.accumulate : 0;
+  double elements = 0;
+  for (std::int64_t i = 0; i < keys_; ++i) {
+    along_[static_cast<std::size_t>(i)] = dot(covariance_.data() + i * keys_, k, keys_);
+    elements += square(g * k[i]) * covariance_[static_cast<std::size_t>(i * keys_ + i)];
+  }
+  along_key_ = std::fmax(0, square(g) * dot(along_.data(), k, keys_));
+  const double second = square(beta) * (u_.sum(terms, along_key_, elements) + (again + u_.accumulate) * along_key_ +
+                                        (u_.product + normalising + u_.store) * elements +
+                                        (u_.product + u_.accumulate + u_.store + errors.beta + 4 * errors.key) * along_key_);
   double greatest = 0;
   for (std::int64_t v = 0; v < values_; ++v) {
     const std::size_t column = static_cast<std::size_t>(v);
@@ -212,7 +222,7 @@ double RuleErrors::correct(const Gates& errors) {
         errors.key * square(std::fabs(r) + std::fabs(beta * total));         // k's norm enters twice
     raise(greatest, variance / weight);
   }
-  return greatest;
+  return greatest + second;
 }
 
 // S <- g S + r k^T, the parts, and el.
@@ -247,15 +257,16 @@ void RuleErrors::update() {
       }
       raise(greatest, variance / weight);
     }
-    element_[static_cast<std::size_t>(i)] = greatest;
+    const double second = (u_.product + normalising + u_.store) * square(inputs_.beta() * k[i]) * along_key_ +
+                          (g != 1 ? u_.accumulate : 0) * square(g) * covariance_[static_cast<std::size_t>(i * keys_ + i)];
+    element_[static_cast<std::size_t>(i)] = greatest + second;
   }
 }
 
 void RuleErrors::propagate(double correction, double decay_variance, bool repeated) {
   const double g2 = square(inputs_.decay()), beta = inputs_.beta();
   const double* k = inputs_.key();
-  std::vector<double> p = zeros(keys_);
-  for (std::int64_t i = 0; i < keys_; ++i) p[static_cast<std::size_t>(i)] = dot(covariance_.data() + i * keys_, k, keys_);
+  const std::vector<double>& p = along_;
   const double kpk = dot(p.data(), k, keys_);
   // What is left where P is projected away is noise of float64, which must not turn P indefinite.
   double residue = 0;
@@ -322,10 +333,13 @@ void RuleErrors::answer(const Gates& errors) {
   const double normalising = operands_->use_qk_l2norm ? 2 * u_.accumulate : 0;
   const double carried = form(covariance_, q, keys_), gram = fade_ * form(gram_, q, keys_);
   const double fresh = dot(q, inputs_.key(), keys_) * inputs_.beta();
+  double elements = 0;
+  for (std::int64_t i = 0; i < keys_; ++i) elements += square(q[i]) * covariance_[static_cast<std::size_t>(i * keys_ + i)];
+  const double second = u_.sum(terms, carried, elements) + (u_.product + normalising + u_.store) * elements;
   for (std::int64_t v = 0; v < values_; ++v) {
     const std::size_t column = static_cast<std::size_t>(v);
     const double o = output_[column], weight = square(scales_[column]), projections = square(o) + gram * weight;
-    const double variance = weight * carried + u_.sum(terms, projections, squares_[column]) + again * projections + pair_ * gram * weight +
+    const double variance = weight * (carried + second) + u_.sum(terms, projections, squares_[column]) + again * projections + pair_ * gram * weight +
                             (u_.product + normalising) * squares_[column] + u_.store * of_state[column] +
                             (errors.query + 2 * u_.accumulate) * square(o) +  // the norm, and the product with the rounded scale
                             last_decay_ * square(o - fresh * inputs_.value()[v]) +

@@ -149,6 +149,25 @@ TEST_CASE("error model: the covariance of many repeated keys stays a covariance"
 
 std::size_t index_of(std::int64_t n) { return static_cast<std::size_t>(n); }
 
+TEST_CASE("error model: an error that the next token with the same key takes away leaves its own roundings") {
+  // v = 2, then 0 and 0 under one key of length 1: the state is exactly 0, and an implementation's is u of u of 2.
+  RuleDraw rule;
+  rule.tokens = 3;
+  rule.keys = rule.values = 1;
+  rule.q = rule.k = rule.g = rule.beta = {1, 1, 1};
+  rule.v = {2, 0, 0};
+  rule.state = {0.7F};
+  Way way;
+  way.operand_bits = 8;
+  RuleArgs call(rule);
+  const GdnBounds bounds = quire::reference::gdn_prefill_bounds(call.args, contract_of(way));
+  CHECK(bounds.output.center[1] == 0);
+  CHECK(bounds.output.center[2] == 0);
+  CHECK(bounds.output.deviation[1] >= 0x1p-8);
+  CHECK(bounds.output.deviation[2] >= 0x1p-16);
+  CHECK(bounds.output.deviation[2] < 0x1p-10);
+}
+
 // One token on a state of two columns, the first `size` times the second.
 GdnBounds bounds_of_columns(float size, const Way& declared) {
   RuleDraw rule = typical_rule(4);
