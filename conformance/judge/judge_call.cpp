@@ -177,7 +177,9 @@ class CallJudge {
     const double error = std::fabs(value - center);
     const double ratio = error == 0 ? 0 : error / allowed;
     if (std::isfinite(ratio)) verdict.errors.add(ratio);
-    if (std::isfinite(ratio) && 2 * reference::factor(contract_) * deviation >= allowed) verdict.derived_errors.add(ratio);
+    // At least four fifths the model's, and more than the right result's own rounding.
+    const bool is_derived = 1.25 * reference::factor(contract_) * deviation >= allowed && allowed > std::fabs(read_number(dtype, wanted) - center);
+    if (std::isfinite(ratio) && is_derived) verdict.derived_errors.add(ratio);
     if (reference::accepts(value, center, deviation, code, contract_)) return;
     fail_at(verdict, tensor, n, dtype, wanted, got, std::isfinite(ratio) ? fmt::format("is {:.3g} times the tolerance off", ratio) : "must be the same",
             fmt::format("{:.3g}", allowed));

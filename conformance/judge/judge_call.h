@@ -3,10 +3,10 @@
 
 #include <quire/registry.h>
 
+#include "verdict.h"
+
 #include <functional>
 #include <utility>
-
-#include "verdict.h"
 
 namespace quire::conformance {
 

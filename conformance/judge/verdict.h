@@ -34,8 +34,7 @@ struct CallVerdict {
   std::string reason;  ///< why unsupported
   Failure failure;
   ErrorDistribution errors;
-  ErrorDistribution
-      derived_errors;  ///< of those, elements of whose tolerance at least half is the model's, the rest being the final rounding
+  ErrorDistribution derived_errors;  ///< of elements of whose tolerance at least four fifths are the model's, the rest the final rounding
   std::string op;
   std::vector<std::string> regimes;  ///< classes of the call, where asked for
 };

@@ -172,11 +172,9 @@ std::string calibration_markdown(const CalibrationReport& report) {
   if (!report.false_alarms.empty()) text += "\n";
 
   text +=
-      "A ratio is an element's error over its tolerance; past 1 it is a false alarm. Shares are in per cent of the *derived* elements: "
-      "those of whose tolerance at least half "
-      "comes from the error model. Of the others most is the final rounding into the result's dtype, half an ulp, which errors come up to: "
-      "they count in `elements` and in the "
-      "first `largest` only.\n\n"
+      "A ratio is an element's error over its tolerance; past 1 it is a false alarm. Shares are in per cent of the *derived* elements: those of "
+      "whose tolerance at least four fifths come from the error model. Of the others more is the final rounding into the result's dtype, up to half "
+      "an ulp, which errors come up to: they count in `elements` and in the first `largest` only.\n\n"
       "Contracts say what is rounded before products (float32: nothing; tf32, half, bf16) or where intermediates are stored within a call "
       "(bf16-stored and so on). Sums are in "
       "float32 throughout.\n\n"

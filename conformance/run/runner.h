@@ -1,16 +1,17 @@
 // Running families of cases on a backend and counting what came out.
 #pragma once
 
+#include "calibration.h"
+#include "judge/judge_call.h"
+
+#include <nlohmann/json.hpp>
+
 #include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
-
-#include "calibration.h"
-#include "judge/judge_call.h"
 
 namespace quire::conformance {
 

@@ -1,25 +1,28 @@
 // quire conformance: random cases on a backend, judged beside the reference.
-#include <fmt/format.h>
-#include <quire/registry.h>
-#include <unistd.h>
-
-#include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cstdio>
-#include <map>
-#include <memory>
-#include <nlohmann/json.hpp>
-
-#include "case/run_op.h"
 #include "commands.h"
+#include "terminal.h"
+#include "interrupt.h"
+
 #include "conformance_honest.h"
 #include "conformance_report.h"
-#include "interrupt.h"
 #include "run/honest_runs.h"
 #include "run/laws.h"
 #include "run/mutant_runs.h"
 #include "run/runner.h"
-#include "terminal.h"
+
+#include "case/run_op.h"
+
+#include <quire/registry.h>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <memory>
 
 namespace quire::tools {
 
@@ -140,9 +143,10 @@ int run_conformance(const ConformanceOptions& options) {
   if (options.all_mutants || !options.mutants.empty()) return run_mutants(options);
 
   if (options.honest) {
-    const std::uint64_t first = options.seed * numbers_per_seed;
-    const HonestCommand honest{options.honest_names, options.cases,      options.families, options.seed, first,
-                               count_of(options),    options.json,       options.quiet,    options.report};
+    // There are many ways: a level's count is shared, so that it takes minutes.
+    const std::uint64_t count = count_of(options), shared = options.count > 0 ? count : count / 3;
+    const HonestCommand honest{options.honest_names, options.cases, options.families, options.seed,  options.seed * numbers_per_seed,
+                               shared,               options.json,  options.quiet,    options.report};
     return run_honest(honest);
   }
 
@@ -188,7 +192,7 @@ void add_conformance(CLI::App& app, int& exit_code) {
   command->add_option("--dtype", options->dtypes, "Only cases with a tensor of one of these dtypes")->delimiter(',');
   command->add_option("--case", options->cases, "Replay this case, SEMANTICS:FAMILY:NUMBER, and print it");
   command->add_option("--seed", options->seed, "Another range of cases")->check([](const std::string& text) { return whole_number_fault(text, 0, 0xFFFFFFFF); });
-  command->add_option("--count", options->count, "Cases per family (the level's)")->check([](const std::string& text) { return whole_number_fault(text, 1, numbers_per_seed); });
+  command->add_option("--count", options->count, "Cases per family (the level's; with --honest, per family and way)")->check([](const std::string& text) { return whole_number_fault(text, 1, numbers_per_seed); });
   command->add_option("--time", options->seconds, "Seconds after which to stop; with --mutants, per mutant (30)")->check(positive_number_fault);
   command->add_option("--level", options->level, "quick (within a minute) or full");
   command->add_flag("--list", options->list, "Print families, laws, ops, dtypes, mutants and honest implementations");
