@@ -120,10 +120,10 @@ void run(benchmark::State& state, const std::string& family) {
 
 void tolerance(benchmark::State& state, const std::string& family) {
   const Calls calls = calls_of(family);
-  const quire_contract contract = quire::conformance::honest_contract({});
   for (auto _ : state) {
     for (const auto& call : calls) {
       const void* args = call->args();
+      const quire_contract contract = quire::conformance::honest_contract({}, call->call().op());
       switch (call->call().op()) {
         case QUIRE_OP_ATTEND:
           benchmark::DoNotOptimize(quire::reference::attend_bounds(*static_cast<const quire_attend_args*>(args), contract));

@@ -1,4 +1,4 @@
-// Float32 arithmetic in the orders that kernels use: forwards or backwards, fused or not.
+// Float32 arithmetic in the orders that kernels use: forwards or backwards, fused or not, its operands whole or rounded.
 #pragma once
 
 #include "rows.h"
@@ -8,12 +8,33 @@
 
 namespace quire::conformance::honest {
 
+using Format = HonestOptions::Format;
+
+/// x to so many significant bits, to nearest even, whatever its exponent.
+inline float rounded_to_bits(int bits, float x) {
+  if (!std::isfinite(x)) return x;
+  const int drop = 24 - bits;
+  std::uint32_t pattern = std::bit_cast<std::uint32_t>(x);
+  pattern += (std::uint32_t{1} << (drop - 1)) - 1 + ((pattern >> drop) & 1);
+  return std::bit_cast<float>(pattern >> drop << drop);
+}
+
+/// x as a number of the format.
+inline float rounded_to(Format format, float x) {
+  constexpr float largest_half = 65504;
+  switch (format) {
+    case Format::tf32: return rounded_to_bits(11, x);
+    case Format::bf16: return rounded_to_bits(8, x);
+    case Format::half: return std::fabs(x) <= largest_half ? rounded_to(DType::f16, x) : rounded_to_bits(11, x);
+    default: return x;
+  }
+}
+
 class Arithmetic {
  public:
-  /// What a product's operands are rounded to before it: nothing in an honest backend.
-  enum class Operands { whole, tf32, bf16, half };
-
-  explicit Arithmetic(const HonestOptions& options, Operands operands = Operands::whole, bool sums_in_half = false)
+  explicit Arithmetic(const HonestOptions& options) : Arithmetic(options, options.products, false) {}
+  /// Operands rounded to what the options do not say, and sums too: faults.
+  Arithmetic(const HonestOptions& options, Format operands, bool sums_in_half)
       : fma_(options.fma), reversed_(options.reversed_sums), operands_(operands), sums_in_half_(sums_in_half) {}
 
   float add_product(float sum, float a, float b) const {
@@ -45,22 +66,10 @@ class Arithmetic {
   }
 
  private:
-  float operand(float x) const {
-    switch (operands_) {
-      case Operands::whole: return x;
-      case Operands::bf16: return rounded_to(DType::bf16, x);
-      case Operands::half: return rounded_to(DType::f16, x);
-      default: break;
-    }
-    // tf32: ten bits of mantissa, to nearest even.
-    if (!std::isfinite(x)) return x;
-    std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
-    bits += 0xfff + ((bits >> 13) & 1);
-    return std::bit_cast<float>(bits & ~std::uint32_t{0x1fff});
-  }
+  float operand(float x) const { return operands_ == Format::float32 ? x : rounded_to(operands_, x); }
 
   bool fma_, reversed_;
-  Operands operands_;
+  Format operands_;
   bool sums_in_half_;
 };
 

@@ -16,9 +16,9 @@ constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
 Arithmetic arithmetic_of(const Setting& setting) {
   switch (setting.fault) {
-    case Fault::attend_products_tf32: return Arithmetic(setting.options, Arithmetic::Operands::tf32);
-    case Fault::attend_products_bf16: return Arithmetic(setting.options, Arithmetic::Operands::bf16);
-    case Fault::attend_in_half: return Arithmetic(setting.options, Arithmetic::Operands::half, true);
+    case Fault::attend_products_tf32: return Arithmetic(setting.options, Format::tf32, false);
+    case Fault::attend_products_bf16: return Arithmetic(setting.options, Format::bf16, false);
+    case Fault::attend_in_half: return Arithmetic(setting.options, Format::half, true);
     default: return Arithmetic(setting.options);
   }
 }
@@ -149,6 +149,8 @@ class Attend {
       }
       float s = columns[c].seen ? score(query, columns[c]) : nothing;
       if (!columns[c].seen && setting_.is(Fault::unseen_with_finite_bias)) s = -10000.0F;
+      // The scores of two passes lie in memory between them.
+      if (setting_.options.attention == HonestOptions::Attention::direct) s = rounded_to(setting_.options.stored, s);
       weighed.push_back({s, columns[c].value != nullptr ? values[c].data() : nullptr});
     }
     finish(b, i, head, weighed);

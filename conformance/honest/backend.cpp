@@ -141,7 +141,7 @@ quire_status supports_host(quire_op op, const void* args) {
 quire_status contract_of(const HonestOptions& options, quire_op op, quire_contract* contract) {
   if (op < 0 || op >= QUIRE_OP_COUNT) return fail(QUIRE_UNSUPPORTED, "op " + std::to_string(op) + " is not known here");
   const bool exact = op != QUIRE_OP_ATTEND && op != QUIRE_OP_GDN_PREFILL && op != QUIRE_OP_GDN_DECODE && op != QUIRE_OP_GDN_VERIFY;
-  *contract = exact ? quire_contract{sizeof *contract, 0, 0, 0, 0, 0, 1, 1} : honest_contract(options);
+  *contract = exact ? quire_contract{sizeof *contract, 0, 0, 0, 0, 0, 1, 1} : honest_contract(options, op);
   return QUIRE_OK;
 }
 
@@ -180,11 +180,27 @@ quire_status honest_run(quire_op op, const void* args, const HonestOptions& opti
   return honest::run_with(op, args, {options, honest::Fault::none});
 }
 
-quire_contract honest_contract(const HonestOptions& options) {
+double roundoff(HonestOptions::Format format) {
+  switch (format) {
+    case HonestOptions::Format::tf32:
+    case HonestOptions::Format::half: return 0x1p-11;
+    case HonestOptions::Format::bf16: return 0x1p-8;
+    default: return 0x1p-24;
+  }
+}
+
+quire_contract honest_contract(const HonestOptions& options, quire_op op) {
   constexpr double u = 0x1p-24;
-  const bool chunked = options.recurrence == HonestOptions::Recurrence::chunked;
+  const bool chunked = options.recurrence == HonestOptions::Recurrence::chunked && op == QUIRE_OP_GDN_PREFILL;
   // exp and its kin come from the C library, within one unit in the last place.
-  return {sizeof(quire_contract), u, u, u, 2 * u, chunked && options.decay_from_log_sums ? 1 : 0, chunked ? options.chunk_length : 1, 1};
+  return {sizeof(quire_contract),
+          roundoff(options.products),
+          u,
+          roundoff(options.stored),
+          2 * u,
+          chunked && options.decay_from_log_sums ? 1 : 0,
+          chunked ? options.chunk_length : 1,
+          1};
 }
 
 const quire_backend_table* honest_backend() {

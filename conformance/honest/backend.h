@@ -11,7 +11,7 @@ namespace quire::conformance::honest {
 quire_status describe_as(const char* name, const char* description, quire_backend_info* info);
 /// QUIRE_OK for every op on host tensors.
 quire_status supports_host(quire_op op, const void* args);
-/// A contract of exact ops as such, of the others as honest_contract(options).
+/// A contract of exact ops as such, of the others as honest_contract(options, op).
 quire_status contract_of(const HonestOptions& options, quire_op op, quire_contract* contract);
 
 using Describe = quire_status (*)(quire_backend_info*);

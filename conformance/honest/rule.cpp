@@ -8,9 +8,9 @@ namespace quire::conformance::honest {
 
 Arithmetic rule_arithmetic(const Setting& setting) {
   switch (setting.fault) {
-    case Fault::rule_products_tf32: return Arithmetic(setting.options, Arithmetic::Operands::tf32);
-    case Fault::rule_products_bf16: return Arithmetic(setting.options, Arithmetic::Operands::bf16);
-    case Fault::rule_in_half: return Arithmetic(setting.options, Arithmetic::Operands::half, true);
+    case Fault::rule_products_tf32: return Arithmetic(setting.options, Format::tf32, false);
+    case Fault::rule_products_bf16: return Arithmetic(setting.options, Format::bf16, false);
+    case Fault::rule_in_half: return Arithmetic(setting.options, Format::half, true);
     default: return Arithmetic(setting.options);
   }
 }
@@ -163,8 +163,15 @@ void HeadState::store(const Rows& pool, std::int64_t row_number, std::int64_t he
     write(pool.dtype(), row(0), pool.at(row_number + 1, head, 0), 1, rounding);
 }
 
+void HeadState::keep() {
+  const Format stored = setting_.options.stored;
+  if (stored == Format::float32) return;
+  for (float& x : state_) x = rounded_to(stored, x);
+}
+
 std::vector<float> HeadState::step(const TokenInputs& token, float scale) {
   const Arithmetic arithmetic = rule_arithmetic(setting_);
+  const Format stored = setting_.options.stored;
   std::vector<float> output(static_cast<std::size_t>(value_size_));
   const auto read_out = [&](std::int64_t v) {
     output[static_cast<std::size_t>(v)] = scale * arithmetic.dot(row(v), token.query.data(), key_size_);
@@ -182,10 +189,12 @@ std::vector<float> HeadState::step(const TokenInputs& token, float scale) {
     float error = token.beta * (value - known);
     if (setting_.is(Fault::beta_on_value_only)) error = token.beta * value - known;
     if (setting_.is(Fault::error_before_decay)) decay();
+    error = rounded_to(stored, error);
     arithmetic.add_scaled(state, error, token.key.data(), key_size_);
     if (setting_.is(Fault::decay_after_update)) decay();
     if (!setting_.is(Fault::output_before_update)) read_out(v);
   }
+  keep();
   return output;
 }
 

@@ -76,6 +76,8 @@ class HeadState {
   }
 
  private:
+  /// The state as it is stored between tokens or chunks.
+  void keep();
   const float* row(std::int64_t v) const { return state_.data() + v * key_size_; }
   float* row(std::int64_t v) { return state_.data() + v * key_size_; }
 

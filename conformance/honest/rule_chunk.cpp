@@ -50,6 +50,7 @@ Decays decays_of(const std::vector<TokenInputs>& tokens, bool from_log_sums) {
 
 std::vector<std::vector<float>> HeadState::chunk(const std::vector<TokenInputs>& tokens, float scale) {
   const Arithmetic arithmetic = rule_arithmetic(setting_);
+  const Format stored = setting_.options.stored;
   const auto n = static_cast<std::int64_t>(tokens.size());
   const auto at = [&](std::int64_t i) -> const TokenInputs& { return tokens[static_cast<std::size_t>(i)]; };
   Decays decays = decays_of(tokens, setting_.options.decay_from_log_sums);
@@ -77,7 +78,11 @@ std::vector<std::vector<float>> HeadState::chunk(const std::vector<TokenInputs>&
       arithmetic.add_scaled(row_i.data(), factor, at(j).value.data(), value_size_);
       arithmetic.add_scaled(w.data(), factor * decays.from_start[static_cast<std::size_t>(j)], at(j).key.data(), key_size_);
     });
-    for (std::int64_t v = 0; v < value_size_; ++v) row_i[static_cast<std::size_t>(v)] -= arithmetic.dot(row(v), w.data(), key_size_);
+    for (float& x : w) x = rounded_to(stored, x);
+    for (std::int64_t v = 0; v < value_size_; ++v) {
+      float& u_iv = row_i[static_cast<std::size_t>(v)];
+      u_iv = rounded_to(stored, u_iv - arithmetic.dot(row(v), w.data(), key_size_));
+    }
   }
   std::vector<std::vector<float>> outputs(tokens.size(), std::vector<float>(static_cast<std::size_t>(value_size_)));
   for (std::int64_t i = 0; i < n; ++i) {
@@ -99,6 +104,7 @@ std::vector<std::vector<float>> HeadState::chunk(const std::vector<TokenInputs>&
       arithmetic.add_scaled(row(v), factor, at(j).key.data(), key_size_);
     });
   }
+  keep();
   return outputs;
 }
 

@@ -18,6 +18,7 @@ float weight_of(float x, float maximum) { return x == nothing ? 0.0F : std::exp(
 
 void add(Sums& sums, float weight, const float* value, const Arithmetic& arithmetic, const Setting& setting) {
   sums.weight += weight;
+  weight = rounded_to(setting.options.stored, weight);
   if (setting.is(Fault::weights_in_bf16)) weight = rounded_to(DType::bf16, weight);
   if (value != nullptr) arithmetic.add_scaled(sums.values.data(), weight, value, static_cast<std::int64_t>(sums.values.size()));
 }
@@ -58,6 +59,7 @@ Sums split(const std::vector<Weighed>& columns, std::int64_t value_size, float s
   Sums merged{sink, 0, std::vector<float>(static_cast<std::size_t>(value_size))};
   for (std::int64_t begin = 0; begin < count; begin += step) {
     Sums part = direct(columns.data() + begin, std::min(step, count - begin), value_size, nothing, arithmetic, setting);
+    for (float& value : part.values) value = rounded_to(setting.options.stored, value);
     const float maximum = greater(merged.maximum, part.maximum);
     rescale(merged, maximum);
     rescale(part, maximum);

@@ -224,6 +224,9 @@ class CallJudge {
     const double error = std::fabs(value - center);
     const double ratio = error == 0 ? 0 : error / allowed;
     if (std::isfinite(ratio)) verdict.errors.add(ratio);
+    // At least four fifths the model's, and more than the right result's own rounding.
+    const bool is_derived = 1.25 * reference::factor(contract_) * deviation >= allowed && allowed > std::fabs(read_number(at.dtype, at.wanted) - center);
+    if (std::isfinite(ratio) && is_derived) verdict.derived_errors.add(ratio);
     if (reference::accepts(value, center, deviation, code, contract_)) return;
     const bool is_nan = std::isnan(value) && !std::isnan(center);
     fail_at(verdict, at, std::isfinite(ratio) ? fmt::format("is {:.3g} times the tolerance off", ratio) : is_nan ? "is not a number" : "must be the same",
@@ -302,7 +305,9 @@ std::vector<CallVerdict> Judging::take() { return std::exchange(verdicts_, {}); 
 
 quire_status Judging::run(quire_stream*, quire_op op, const void* args, void*, std::size_t) {
   try {
-    current->verdicts_.push_back(judge_call(current->candidate_, current->reference_, op, args));
+    CallVerdict verdict = judge_call(current->candidate_, current->reference_, op, args);
+    if (current->classify_) verdict.regimes = current->classify_(op, args);
+    current->verdicts_.push_back(std::move(verdict));
     return QUIRE_OK;
   } catch (const Error& error) {
     failure_text = error.what();

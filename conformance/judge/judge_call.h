@@ -5,6 +5,9 @@
 
 #include "verdict.h"
 
+#include <functional>
+#include <utility>
+
 namespace quire::conformance {
 
 /// Runs the call on the reference and twice on the candidate, each on memory of its own, and compares: bit for bit where the laws are exact,
@@ -23,6 +26,9 @@ class Judging {
 
   const Backend& backend() const { return backend_; }
   const Backend& candidate() const { return candidate_; }
+  /// Each call's verdict gets the classes that this answers, from the call's arguments as they are after it.
+  using Classify = std::function<std::vector<std::string>(quire_op, const void* args)>;
+  void classify_by(Classify classify) { classify_ = std::move(classify); }
   /// The verdicts of the calls since the last `take`.
   std::vector<CallVerdict> take();
 
@@ -36,6 +42,7 @@ class Judging {
   Backend backend_;
   Judging* outer_;  // the one this one stands in for, until it ends
   std::vector<CallVerdict> verdicts_;
+  Classify classify_;
 };
 
 }  // namespace quire::conformance

@@ -42,6 +42,8 @@ struct CallVerdict {
   std::string reason;  ///< why unsupported
   Failure failure;
   ErrorDistribution errors;
+  ErrorDistribution derived_errors;  ///< of elements of whose tolerance at least four fifths are the model's, the rest the final rounding
+  std::vector<std::string> regimes;  ///< classes of the call, where asked for
 };
 
 }  // namespace quire::conformance

@@ -226,6 +226,7 @@ std::optional<Failure> run_case(const CaseLine& line, const json& test_case, Jud
       turned_down_ops.insert(verdict.op);
     }
     if (verdict.errors.total() > 0) report->errors[*ops_of(test_case).begin()].add(verdict.errors);
+    add_call(report->regimes, verdict);
   }
   if (line.family == "bad" && !failure) failure = refusal_failure(test_case, json::parse(evaluated.text));
   if (line.family != "bad" && !evaluated.ok && !failure) {
@@ -237,6 +238,18 @@ std::optional<Failure> run_case(const CaseLine& line, const json& test_case, Jud
   // What the candidate turned down exercised no law of it.
   if (report != nullptr) count(*report, line, laws_of(test_case, turned_down_ops), failure);
   return failure;
+}
+
+std::uint64_t case_count(const std::vector<std::string>& families, std::uint64_t count) {
+  std::uint64_t total = 0;
+  for (const std::string& family : families) {
+    const bool is_large = family == "wide" || family == "far";
+    if (is_large)
+      total += (count + cases_per_large_case / 2 - 1) / cases_per_large_case;
+    else
+      total += family == "golden" ? std::min<std::uint64_t>(count, golden_cases().size()) : count;
+  }
+  return total;
 }
 
 namespace {
@@ -270,6 +283,7 @@ class Run {
   void work(std::size_t job) {
     try {
       Judging judging(*options_.candidate, *options_.reference);
+      judging.classify_by(options_.classify);
       while (const std::optional<std::uint64_t> place = take()) add(*place, result_of(*place, judging, job));
     } catch (...) {
       const std::lock_guard lock(mutex_);
@@ -375,6 +389,7 @@ void RunReport::add(const RunReport& other) {
   }
   for (const auto& [law, count] : other.laws) laws[law] += count;
   for (const auto& [op, distribution] : other.errors) errors[op].add(distribution);
+  add_table(regimes, other.regimes);
   for (const auto& [reason, count] : other.unsupported) unsupported[reason] += count;
   for (const CaseFailure& failure : other.failures) {
     if (failures.size() < most_failures) failures.push_back(failure);

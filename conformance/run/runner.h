@@ -1,6 +1,7 @@
 // Running families of cases on a backend and counting what came out.
 #pragma once
 
+#include "calibration.h"
 #include "judge/judge_call.h"
 
 #include <nlohmann/json.hpp>
@@ -44,6 +45,7 @@ struct RunOptions {
   std::function<bool()> interrupted;  ///< one call at a time, on the jobs' threads
   /// Asked of a failed case, on its job's thread; false: the failure does not count (a run on mutants asks whether their honest base passes).
   std::function<bool(const nlohmann::json& test_case, const CaseLine& line)> confirms;
+  Judging::Classify classify;  ///< fills in the report's regimes
 };
 
 struct CaseFailure {
@@ -59,6 +61,7 @@ struct RunReport {
   std::map<std::string, FamilyCounts> families;
   std::map<std::string, std::int64_t> laws;                    ///< cases that exercised each law; calls that the candidate turned down exercised none
   std::map<std::string, ErrorDistribution> errors;             ///< by op
+  RegimeTable regimes;                                         ///< by op and class, where calls are classified
   std::map<std::string, std::int64_t> unsupported;             ///< by reason
   std::vector<CaseFailure> failures;                           ///< the first hundred
   double seconds = 0;
@@ -69,6 +72,9 @@ struct RunReport {
   /// Laws that no case exercised.
   std::vector<std::string> missing_laws() const;
 };
+
+/// Cases that run_cases runs of these families where no law, op or dtype is chosen.
+std::uint64_t case_count(const std::vector<std::string>& families, std::uint64_t count);
 
 /// The report is the same for any number of jobs, its time apart, unless time or an interrupt cuts the run short. What a job raises is raised here.
 RunReport run_cases(const RunOptions& options);

@@ -46,8 +46,8 @@ GdnBounds gdn_verify_bounds(const quire_gdn_verify_args& args, const quire_contr
 
 /// The deviations that an honest error may have: one published number per contract. 8, and 12 where operands or stored intermediates
 /// are narrower than the sums. Largest errors of honest implementations met by tests/error_model_test.cpp, in deviations: attention 4.6
-/// (float32) and 1.9 (bf16, tf32) in 150,000 cases each; the gated delta rule 3.9 (float32) and 6.0 (bf16, tf32, narrow states) in 40,000
-/// cases each.
+/// (float32) and 1.9 (bf16, tf32) in 150,000 cases each; the gated delta rule 3.9 (float32) and 6.4 (bf16, tf32, narrow states) in 105,000
+/// cases each, numbers 0 to 104,999. The honest backends' ratios by op, contract and regime: conformance/calibration.md.
 double factor(const quire_contract& contract);
 
 /// Whether `value`, as the dtype holds it, may be an honest result: it lies between the dtype's roundings (E5's saturation included) of

@@ -19,10 +19,13 @@
 //            + where operands are narrow, the query's roundings, common to all columns: u^2 scale^2 sum_d q_d^2 (sum_j p_j k_jd (V_j -
 //            o))^2
 //            + the values' roundings likewise, alike in columns of equal value: u^2 sum over values x of (x sum p_j)^2
-//            + o^2 times a few roundings: normalising, storing a part
+//            + o^2 times a few roundings: normalising, storing a part; a stored part of the columns is the difference of two partial
+//              sums, twice the greatest at most
 // and, since they do not average out, added outside the root:
 //     2 u_a |sum p_j s_j (V_j - o)|                  the rounded scale and log2 e, common to all columns
 //     (u_exp + u_a) sum p_j |V_j - o| / 2            errors of exp common to part of the columns: its bias, or a block's rescaling
+//     what half's denormals lose, h = 2^-25 each: of weights, whose greatest is 1 before they are normalised, grouped as above; of values,
+//     h sum p_j; of stored scores, in sig_j
 //     additions of equal terms (columns of equal weight, and for the numerator a value of the eight before), which within a binade all
 //     round alike: uniform in half an ulp, mean 0.3 u of each partial sum.
 #include "error_model.h"
@@ -66,6 +69,8 @@ class RunningSum {
     if (repeated && term != 0) repeated_ += 1;
   }
   double value() const { return sum_; }
+  /// The greatest magnitude of a partial sum.
+  double greatest() const { return magnitude_; }
   double term_squares() const { return terms_; }
   /// Mean square of all additions' errors, in units of u_accumulate: forwards, backwards (the partial sums are sum - sum before), or in a
   /// random order.
@@ -204,7 +209,8 @@ class AttendErrors {
       all.slopes[j] = slope * scale_;
       all.pulls[j] = slope * scale_ * sum + (softcap_ > 0 ? score : 0);
       all.scores[j] = score;
-      all.errors[j] = square(slope) * products + (softcap_ > 0 ? u_.exp + 2 * u_.accumulate : 0) * square(score) + u_.store * square(score);
+      all.errors[j] = square(slope) * products + (softcap_ > 0 ? u_.exp + 2 * u_.accumulate : 0) * square(score) +
+                      u_.store * square(score) + square(u_.smallest_store);
     }
     all.greatest = sink;
     for (const double score : all.scores) all.greatest = score > all.greatest || score != score ? score : all.greatest;
@@ -306,6 +312,7 @@ class AttendErrors {
         value_squares += square(value(j));
       }
       const double o = numerator.value();
+      const double gaps = all.unit * (u_.smallest_operand + u_.smallest_store);  // between weights among half's denormals
       double scores = square(all.sink_error * o), drift = all.sink * std::fabs(o), common = 0;
       for (std::size_t j = 0; j < count; ++j) {
         const double away = value(j) - o;
@@ -314,20 +321,24 @@ class AttendErrors {
         drift += all.weights[j] * std::fabs(away);
       }
       for_groups(all, [&](auto begin, auto end) {
-        double error = 0, weight = 0;
+        double error = 0, weight = 0, values = 0;
         for (auto j = begin; j != end; ++j) {
           error += all.errors[*j] * (value(*j) - o);
           weight += all.weights[*j] * value(*j);
+          values += value(*j);
         }
-        scores += (end - begin > 1 ? square(error) : 0) + (u_.operand + u_.store) * square(weight);
+        scores += (end - begin > 1 ? square(error) : 0) + (u_.operand + u_.store) * square(weight) + square(gaps * values);
       });
-      const double variance = scores + query_error(q, all, columns, [&](std::size_t j) { return value(j) - o; }) + value_error(all, value) +
-                              u_.accumulate * numerator.independent() + square(o) * sums +
-                              (u_.product + u_.store) * numerator.term_squares() +
-                              square(o) * (u_.operand + 3 * u_.accumulate + 2 * u_.store + u_.exp);
+      // Parts stored as wide as the sums are not rounded again.
+      const double parts = u_.store > u_.accumulate ? 4 * u_.store * square(numerator.greatest()) : 0;
+      const double variance =
+          scores + query_error(q, all, columns, [&](std::size_t j) { return value(j) - o; }) + value_error(all, value) +
+          u_.accumulate * numerator.independent() + square(o) * sums + (u_.product + u_.store) * numerator.term_squares() +
+          square(o) * (u_.operand + 3 * u_.accumulate + 2 * u_.store + u_.exp) + parts;
       double error = std::sqrt(variance) + u_.root * numerator.coherent() + std::fabs(o) * alike + 2 * u_.root * std::fabs(common) +
                      (u_.exp_root + u_.root) * drift / 2 + u_.smallest * (static_cast<double>(count) + 2) +
-                     u_.smallest_operand * all.unit * std::sqrt(value_squares);
+                     gaps * std::sqrt(value_squares) + u_.smallest_store * all.unit * std::sqrt(static_cast<double>(count)) +
+                     u_.smallest_operand;
       // Numerators are sums of values weighted up to 1.
       if (all.overflows || magnitudes * static_cast<double>(count) >= u_.most) error = infinity;
       center[d] = o;

@@ -26,6 +26,7 @@ struct Roundoff {
         smallest(is_float32 ? std::fmax(0x1p-149, std::fmax(contract.u_product, contract.u_store) * 0x1p-126) : 0x1p-1074),
         smallest_exp(is_float32 ? 0x1p-126 : 0),
         smallest_operand(contract.u_product >= 0x1p-11 ? 0x1p-25 : 0),
+        smallest_store(contract.u_store >= 0x1p-11 ? 0x1p-25 : 0),
         most(is_float32 ? 0x1p127 : std::numeric_limits<double>::infinity()) {}
 
   double accumulate;  ///< of one addition or elementwise operation
@@ -38,6 +39,7 @@ struct Roundoff {
   double smallest;          ///< what float32's denormals lose, or those of a narrower type of its range (bf16, tf32)
   double smallest_exp;      ///< below it an honest exp may answer zero
   double smallest_operand;  ///< half of the spacing of half's denormals: what an operand rounded to half may lose
+  double smallest_store;    ///< likewise, what an intermediate stored in half may lose
   double most;              ///< magnitudes from here on may overflow
 
   /// Variance of a sum of n terms x whose sum is `total`, added one after another in an unknown order. The i-th partial sum of a random

@@ -56,11 +56,15 @@ RuleErrors::RuleErrors(const GdnOperands& operands, std::int64_t head, const qui
       covariance_(zeros(keys_ * keys_)),
       gram_(zeros(chunk_ > 1 ? keys_ * keys_ : 0)),
       element_(zeros(keys_)),
+      along_(element_),
       predicted_(scales_),
       squares_(scales_),
       correction_(scales_),
       output_(scales_),
-      deviation_(scales_) {}
+      deviation_(scales_),
+      recent_(scales_),
+      lost_(scales_),
+      output_lost_(scales_) {}
 
 void RuleErrors::load(const RowView& pool, std::int64_t row) {
   std::vector<double> keys = zeros(keys_);
@@ -135,7 +139,9 @@ RuleErrors::Gates RuleErrors::gates(const TokenPlace& token) {
       double fourth = 0;
       for (std::int64_t i = 0; i < keys_; ++i) fourth += square(square(x[i]));
       if (all >= u_.most) floor_ = infinity;
-      return (u_.sum(static_cast<double>(keys_), 1, fourth) + u_.product * fourth) / 4 + 2 * u_.accumulate + u_.exp;
+      // Among half's denormals an element loses h: 2 x h of the sum.
+      const double range = square(u_.smallest_operand) / (all + 1e-6);
+      return (u_.sum(static_cast<double>(keys_), 1, fourth) + u_.product * fourth) / 4 + range + 2 * u_.accumulate + u_.exp;
     };
     errors.query = norm(inputs_.query(), inputs_.query_squares());
     errors.key = norm(inputs_.key(), inputs_.key_squares());
@@ -168,6 +174,7 @@ void RuleErrors::step(const TokenPlace& token) {
   const double correction = correct(errors);
   last_decay_ = errors.decay;
   update();
+  lose_range();
   propagate(correction, errors.decay, is_repeated());
   answer(errors);
 }
@@ -187,10 +194,19 @@ double RuleErrors::correct(const Gates& errors) {
     }
   }
   const double terms = static_cast<double>(keys_) + std::fmin(chunk_, tokens_) - 1;
-  const double key_squares = dot(k, k, keys_), gram = fade_ * square(g) * form(gram_, k, keys_);
+  const double gram = fade_ * square(g) * form(gram_, k, keys_);
   // In a chunk, sums over its tokens multiply once more: operands are rounded again.
   const double again = chunk_ > 1 ? u_.product : u_.accumulate;
   const double normalising = operands_->use_qk_l2norm ? 2 * u_.accumulate : 0;
+  double elements = 0;
+  for (std::int64_t i = 0; i < keys_; ++i) {
+    along_[static_cast<std::size_t>(i)] = dot(covariance_.data() + i * keys_, k, keys_);
+    elements += square(g * k[i]) * covariance_[static_cast<std::size_t>(i * keys_ + i)];
+  }
+  along_key_ = std::fmax(0, square(g) * dot(along_.data(), k, keys_));
+  const double second = square(beta) * (u_.sum(terms, along_key_, elements) + (again + u_.accumulate) * along_key_ +
+                                        (u_.product + normalising + u_.store) * elements +
+                                        (u_.product + u_.accumulate + u_.store + errors.beta + 4 * errors.key) * along_key_);
   double greatest = 0;
   for (std::int64_t v = 0; v < values_; ++v) {
     const std::size_t column = static_cast<std::size_t>(v);
@@ -198,20 +214,15 @@ double RuleErrors::correct(const Gates& errors) {
     const double r = correction_[column] = beta * (value - total);
     if (weight == 0) continue;
     const double projections = square(total) + gram * weight;
-    double state_squares = 0;
-    if (u_.smallest_operand > 0) {
-      for (std::int64_t i = 0; i < keys_; ++i) state_squares += parts_[at(i, v)];
-      state_squares = square(u_.smallest_operand) * (state_squares + key_squares);
-    }
     const double variance =
         square(beta) * (u_.sum(terms, projections, squares_[column]) + again * projections + pair_ * gram * weight +
-                        (u_.product + normalising + u_.store) * squares_[column] + u_.accumulate * square(value - total) + state_squares) +
+                        (u_.product + normalising + u_.store) * squares_[column] + u_.accumulate * square(value - total)) +
         (chunk_ > 1 ? u_.product * square(beta * value) : 0) +               // beta v is an operand
         (u_.product + u_.accumulate + u_.store + errors.beta) * square(r) +  // r is a product, and an operand
         errors.key * square(std::fabs(r) + std::fabs(beta * total));         // k's norm enters twice
     raise(greatest, variance / weight);
   }
-  return greatest;
+  return greatest + second;
 }
 
 // S <- g S + r k^T, the parts, and el.
@@ -252,25 +263,28 @@ void RuleErrors::update() {
       }
       raise(greatest, variance * weight);
     }
-    element_[static_cast<std::size_t>(i)] = greatest;
+    const double second = (u_.product + normalising + u_.store) * square(inputs_.beta() * k[i]) * along_key_ +
+                          (g != 1 ? u_.accumulate : 0) * square(g) * covariance_[static_cast<std::size_t>(i * keys_ + i)];
+    element_[static_cast<std::size_t>(i)] = greatest + second;
   }
 }
 
 void RuleErrors::propagate(double correction, double decay_variance, bool repeated) {
   const double g2 = square(inputs_.decay()), beta = inputs_.beta();
   const double* k = inputs_.key();
-  std::vector<double> p = zeros(keys_);
-  for (std::int64_t i = 0; i < keys_; ++i) p[static_cast<std::size_t>(i)] = dot(covariance_.data() + i * keys_, k, keys_);
+  const std::vector<double>& p = along_;
   const double kpk = dot(p.data(), k, keys_);
   // What is left where P is projected away is noise of float64, which must not turn P indefinite.
   double residue = 0;
   for (std::int64_t i = 0; i < keys_; ++i) residue += covariance_[static_cast<std::size_t>(i * keys_ + i)];
   residue *= 1e-15 * g2 * square(1 + std::fabs(beta) * dot(k, k, keys_));
+  // The lower triangle is computed, and the upper one its mirror: M does not damp an antisymmetric part, which noise would be and which
+  // `grown` would let grow.
   double old_trace = 0, new_trace = correction * dot(k, k, keys_);
   for (std::int64_t i = 0; i < keys_; ++i) {
     double* row = covariance_.data() + i * keys_;
     const double along_k = square(beta) * kpk * k[i] - beta * p[static_cast<std::size_t>(i)], along_p = -beta * k[i];
-    for (std::int64_t j = 0; j < keys_; ++j) row[j] = g2 * (row[j] + along_k * k[j] + along_p * p[static_cast<std::size_t>(j)]);
+    for (std::int64_t j = 0; j <= i; ++j) row[j] = g2 * (row[j] + along_k * k[j] + along_p * p[static_cast<std::size_t>(j)]);
     row[i] = std::fmax(row[i], 0.0) + residue;
     old_trace += row[i];
     new_trace += element_[static_cast<std::size_t>(i)];
@@ -283,7 +297,7 @@ void RuleErrors::propagate(double correction, double decay_variance, bool repeat
   for (std::int64_t i = 0; i < keys_; ++i) {
     double* row = covariance_.data() + i * keys_;
     const double along_k = joined * correction * k[i];
-    for (std::int64_t j = 0; j < keys_; ++j) row[j] = grown * row[j] + along_k * k[j];
+    for (std::int64_t j = 0; j <= i; ++j) row[j] = covariance_[static_cast<std::size_t>(j * keys_ + i)] = grown * row[j] + along_k * k[j];
     row[i] += joined * element_[static_cast<std::size_t>(i)];
   }
   if (gram_.empty()) return;
@@ -310,14 +324,13 @@ void RuleErrors::answer(const Gates& errors) {
   const double* q = inputs_.query();
   std::fill(output_.begin(), output_.end(), 0.0);
   std::fill(squares_.begin(), squares_.end(), 0.0);
-  std::vector<double> state_squares = zeros(values_), of_state = zeros(values_), of_drift = zeros(values_);
+  std::vector<double> of_state = zeros(values_), of_drift = zeros(values_);
   for (std::int64_t i = 0; i < keys_; ++i) {
     for (std::int64_t v = 0; v < values_; ++v) {
       const std::size_t n = at(i, v), column = static_cast<std::size_t>(v);
       output_[column] += state_[n] * q[i];
       squares_[column] += square(q[i]) * parts_[n];
       of_state[column] += square(q[i] * state_[n]);
-      state_squares[column] += parts_[n];
       if (!drift_.empty()) of_drift[column] += square(q[i]) * drift_[n];
     }
   }
@@ -325,18 +338,43 @@ void RuleErrors::answer(const Gates& errors) {
   const double again = chunk_ > 1 ? u_.product : u_.accumulate;
   const double normalising = operands_->use_qk_l2norm ? 2 * u_.accumulate : 0;
   const double carried = form(covariance_, q, keys_), gram = fade_ * form(gram_, q, keys_);
-  const double query_squares = dot(q, q, keys_), fresh = dot(q, inputs_.key(), keys_) * inputs_.beta();
+  const double fresh = dot(q, inputs_.key(), keys_) * inputs_.beta();
+  double elements = 0;
+  for (std::int64_t i = 0; i < keys_; ++i) elements += square(q[i]) * covariance_[static_cast<std::size_t>(i * keys_ + i)];
+  const double second = u_.sum(terms, carried, elements) + (u_.product + normalising + u_.store) * elements;
   for (std::int64_t v = 0; v < values_; ++v) {
     const std::size_t column = static_cast<std::size_t>(v);
     const double o = output_[column], weight = square(scales_[column]), projections = square(o) + gram * weight;
-    const double variance = weight * carried + u_.sum(terms, projections, squares_[column]) + again * projections + pair_ * gram * weight +
+    const double variance = weight * (carried + second) + u_.sum(terms, projections, squares_[column]) + again * projections + pair_ * gram * weight +
                             (u_.product + normalising) * squares_[column] + u_.store * of_state[column] +
                             (errors.query + 2 * u_.accumulate) * square(o) +  // the norm, and the product with the rounded scale
                             last_decay_ * square(o - fresh * inputs_.value()[v]) +
-                            (of_drift[column] > 0 && of_state[column] > 0 ? of_drift[column] / of_state[column] * square(o) : 0) +
-                            square(u_.smallest_operand) * (state_squares[column] + query_squares);
+                            (of_drift[column] > 0 && of_state[column] > 0 ? of_drift[column] / of_state[column] * square(o) : 0);
     output_[column] = operands_->scale * o;
-    deviation_[column] = std::fabs(operands_->scale) * std::sqrt(variance) + (weight > 0 ? output_floor_ : 0);
+    deviation_[column] = std::fabs(operands_->scale) * (std::sqrt(variance) + output_lost_[column]) + (weight > 0 ? output_floor_ : 0);
+  }
+}
+
+void RuleErrors::lose_range() {
+  const double operand = square(u_.smallest_operand), store = square(u_.smallest_store), either = operand + store;
+  if (either == 0) return;
+  const double K = static_cast<double>(keys_), beta = inputs_.beta(), g = std::fabs(inputs_.decay());
+  const double key = dot(inputs_.key(), inputs_.key(), keys_), query = dot(inputs_.query(), inputs_.query(), keys_);
+  const double tokens = chunk_ > 1 ? std::fmin(chunk_, tokens_) : 0;
+  for (std::int64_t v = 0; v < values_; ++v) {
+    const std::size_t column = static_cast<std::size_t>(v);
+    if (scales_[column] == 0) continue;  // nothing but zeros
+    double& recent = recent_[column];
+    recent *= fade_;
+    raise(recent, std::fabs(inputs_.value()[v]));
+    raise(recent, std::fabs(correction_[column]));
+    for (std::int64_t i = 0; i < keys_; ++i) raise(recent, std::fabs(state_[at(i, v)]));
+    const double sums = tokens * (1 + square(recent));
+    const double correction = square(beta) * either * (K * square(recent) + key) + store + either * sums * (1 + key);
+    const double element = operand * (key + K * square(correction_[column])) + store * K + either * sums * (1 + key);
+    double& lost = lost_[column];
+    lost = g * std::fmax(1, std::fabs(1 - beta * key)) * lost + std::sqrt(key * correction) + std::sqrt(element);
+    output_lost_[column] = std::sqrt(query) * lost + std::sqrt(either * (K * square(recent) + query + sums * (1 + key) * (1 + query)));
   }
 }
 
@@ -380,7 +418,7 @@ void RuleErrors::put_state(Bounds& state) const {
       const double before = center - inputs_.beta() * inputs_.key()[i] * inputs_.value()[v];  // what the last decay's error scales
       const double variance = square(scales_[static_cast<std::size_t>(v)]) * covariance_[static_cast<std::size_t>(i * keys_ + i)] +
                               u_.store * square(center) + last_decay_ * square(before) + (drift_.empty() ? 0 : drift_[at(i, v)]);
-      state.deviation[n] = published(center, std::sqrt(variance) + floor_);
+      state.deviation[n] = published(center, std::sqrt(variance) + floor_ + lost_[static_cast<std::size_t>(v)]);
     }
   }
 }

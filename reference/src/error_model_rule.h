@@ -29,6 +29,20 @@
 // errors' variance counts n times. A sum moves by (1 - g) |S| a token, in one direction, and by |k_i r_v| to and fro: n = u / (1 - g) or
 // (u |S| / |k_i r_v|)^2, the fewer. The rounding of g S depends on (1 - g) S, which moves 1 / (1 - g) times slower.
 //
+// Second order. Roundings are relative to the numbers that an implementation has, whose mean squares are S^2 + P and not S^2. That counts
+// where a key that comes again leaves little of either: r is then the error of S along k, and its own roundings are what stays. So dr has,
+// with s = g^2 k^T P k and t = g^2 sum P_ii k_i^2, the terms that (k.gS)^2, its products' squares and r^2 have, for s, t and beta^2 s; el
+// has those of r k^T and of g S; and an output those of q^T P q and of sum P_ii q_i^2.
+//
+// Half's range. Operands or intermediates rounded to half lose up to h = 2^-25 each where they lie among its denormals, however small they
+// are: errors of a size of their own, which columns of different scales must not share. lost_v, a norm along K, bounds them column by
+// column:
+//     |e_v| <- g max(1, |1 - beta |k|^2|) |e_v| + |k| dr_v + el_v,   A_v the column's magnitude of late, its values' and corrections' too:
+//     dr_v^2 = beta^2 h^2 (K A_v^2 + |k|^2) + h^2 where r is stored       h times each factor of k.S, and r's own
+//     el_v^2 = h^2 (|k|^2 + K r_v^2) where operands, h^2 K where states   h times each factor of r k^T, and the state's own
+// and to both in a chunk of n tokens so far: h^2 n (1 + A_v^2) (1 + |k|^2), since n terms of each sum over its tokens, which the decays
+// after them do not make smaller, lose as much. They add as deviations and not as variances: what does not move loses the same each time.
+//
 // Not rounding but range: `floor` bounds what float32's denormals lose, in norms: |e| <- g max(1, |1 - beta |k|^2|) |e| + new. It is
 // infinite once a magnitude passes 2^127, where float32 may overflow on the way to a finite result.
 #pragma once
@@ -65,6 +79,7 @@ class RuleErrors {
   void propagate(double correction, double decay_variance, bool repeated);
   void answer(const Gates& errors);
   void grow_floor();
+  void lose_range();
   std::size_t at(std::int64_t i, std::int64_t v) const { return static_cast<std::size_t>(i * values_ + v); }
 
   const GdnOperands* operands_;
@@ -79,12 +94,15 @@ class RuleErrors {
   std::vector<double> drift_;                // [K, V], where chunks are
   std::vector<double> covariance_, gram_;    // [K, K], in scales; gram only where chunks are
   std::vector<double> element_;              // el_i
+  std::vector<double> along_;                // [K], P k before the token
   std::vector<double> predicted_, squares_;  // [V]: k.gS, and the sum of the squares of its products' parts
   std::vector<double> correction_;           // [V]: r
   std::vector<double> output_, deviation_;   // [V]
+  std::vector<double> recent_, lost_, output_lost_;  // [V]: A_v, |e_v|, and the output's; only where numbers are rounded to half
   std::unordered_set<std::uint64_t> seen_;
   double tokens_ = 0, log_sum_ = 0;
   double pair_ = 0;        // variance of the error of a decay between two tokens of a chunk
+  double along_key_ = 0;   // g^2 k^T P k, in scales
   double last_decay_ = 0;  // of the last token's decay
   double largest_ = 0;     // magnitude of late in the state and of r
   double floor_ = 0, output_floor_ = 0;

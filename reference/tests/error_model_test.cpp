@@ -134,6 +134,81 @@ TEST_CASE("error model: honest bf16, tf32 and stored-state recurrences stay with
   });
 }
 
+TEST_CASE("error model: the covariance of many repeated keys stays a covariance") {
+  // This draw's few keys come again and again without decay. Noise in the covariance's antisymmetric part, which nothing damps, once grew
+  // until an output's variance came out as 0.
+  const RuleDraw rule = draw_rule(62840, 130, 128);
+  Way way;
+  way.order = Way::pairwise;
+  way.operand_bits = 11;
+  way.store_bits = 8;
+  Largest largest;
+  CHECK(judge_rule(rule, way, way, largest, rule.regime).accepted);
+  CHECK(largest.deviations < 6);
+}
+
+std::size_t index_of(std::int64_t n) { return static_cast<std::size_t>(n); }
+
+TEST_CASE("error model: an error that the next token with the same key takes away leaves its own roundings") {
+  // v = 2, then 0 and 0 under one key of length 1: the state is exactly 0, and an implementation's is u of u of 2.
+  RuleDraw rule;
+  rule.tokens = 3;
+  rule.keys = rule.values = 1;
+  rule.q = rule.k = rule.g = rule.beta = {1, 1, 1};
+  rule.v = {2, 0, 0};
+  rule.state = {0.7F};
+  Way way;
+  way.operand_bits = 8;
+  RuleArgs call(rule);
+  const GdnBounds bounds = quire::reference::gdn_prefill_bounds(call.args, contract_of(way));
+  CHECK(bounds.output.center[1] == 0);
+  CHECK(bounds.output.center[2] == 0);
+  CHECK(bounds.output.deviation[1] >= 0x1p-8);
+  CHECK(bounds.output.deviation[2] >= 0x1p-16);
+  CHECK(bounds.output.deviation[2] < 0x1p-10);
+}
+
+// One token on a state of two columns, the first `size` times the second.
+GdnBounds bounds_of_columns(float size, const Way& declared) {
+  RuleDraw rule = typical_rule(4);
+  rule.tokens = 1;
+  rule.values = 2;
+  for (auto [x, n] : {std::pair{&rule.q, rule.keys}, {&rule.k, rule.keys}, {&rule.v, std::int64_t{2}}, {&rule.state, 2 * rule.keys}})
+    x->resize(static_cast<std::size_t>(n));
+  rule.g.resize(1);
+  rule.beta.resize(1);
+  rule.v[1] = rule.v[0];
+  rule.v[0] *= size;
+  for (std::int64_t i = 0; i < rule.keys; ++i) rule.state[index_of(i)] = size * rule.state[index_of(rule.keys + i)];
+  RuleArgs call(rule);
+  return quire::reference::gdn_prefill_bounds(call.args, contract_of(declared));
+}
+
+TEST_CASE("error model: columns of half's denormals leave the others' tolerances alone") {
+  Way half;
+  half.operand_bits = 11;
+  const GdnBounds same = bounds_of_columns(1, half), tiny = bounds_of_columns(0x1p-40F, half);
+  // The second column is the same in both.
+  CHECK(tiny.output.deviation[1] == doctest::Approx(same.output.deviation[1]).epsilon(1e-3));
+  CHECK(tiny.output_state.at(0).deviation[100] == doctest::Approx(same.output_state.at(0).deviation[100]).epsilon(1e-3));
+  // The first may all be lost: half of half's least number is 2^-25.
+  CHECK(tiny.output_state.at(0).deviation[0] >= 0x1p-25);
+  CHECK(tiny.output_state.at(0).deviation[0] < 0x1p-18);
+  const GdnBounds whole = bounds_of_columns(0x1p-40F, Way{});
+  CHECK(whole.output_state.at(0).deviation[0] < 0x1p-60);
+}
+
+TEST_CASE("error model: what half loses of a stored state") {
+  // A state of about 2^-27, under a contract that stores states in half: 0 is honest; in float32 it is not.
+  for (const auto& [bits, is_honest] : {std::pair{11, true}, {24, false}}) {
+    Way way;
+    way.store_bits = bits;
+    const GdnBounds bounds = bounds_of_columns(0x1p-27F, way);
+    const Bounds& state = bounds.output_state.at(0);
+    CHECK(quire::reference::accepts(0, state.center[0], state.deviation[0], QUIRE_F32, contract_of(way)) == is_honest);
+  }
+}
+
 // ---- attention ----
 
 Verdict judge_attend(const AttendDraw& attend, const Way& way, const Way& declared, Largest& largest, const std::string& what) {
@@ -252,6 +327,37 @@ TEST_CASE("error model: faults of precision exceed a float32 contract's toleranc
       check_fault("state rounded to half once, half way", with([](Way& w) { w.state_bits = 11, w.only_halfway = true; }), false);
     }
   }
+}
+
+TEST_CASE("error model: attention's weights among half's denormals, and stored parts") {
+  // One column of weight 1 and 8,191 whose weights, 2^-26 each, half rounds to 0: all of their 2^-13 is lost.
+  AttendDraw attend;
+  attend.columns = 8192;
+  attend.size = attend.values = 1;
+  attend.q = {1};
+  attend.k.assign(8192, static_cast<float>(-26 * std::log(2.0)));
+  attend.k[0] = 0;
+  attend.v.assign(8192, 1.0F);
+  attend.v[0] = 0;
+  const auto accepted = [&](double out, const Way& way) {
+    AttendArgs call(attend);
+    const AttendBounds bounds = quire::reference::attend_bounds(call.args, contract_of(way));
+    return quire::reference::accepts(out, bounds.out.center[0], bounds.out.deviation[0], QUIRE_F32, contract_of(way));
+  };
+  Way half_operands, half_stored;
+  half_operands.operand_bits = 11;
+  half_stored.store_bits = 11;
+  CHECK(accepted(0, half_operands));
+  CHECK(accepted(0, half_stored));
+  CHECK_FALSE(accepted(0, Way{}));
+
+  // Two parts of 4,096 columns each whose sums of values cancel, stored in bf16: each part errs by up to 2^-9 of its 1/2.
+  attend.k.assign(8192, 0.0F);
+  for (std::size_t j = 0; j < 8192; ++j) attend.v[j] = j < 4096 ? 1.0F : -1.0F;
+  Way stored;
+  stored.store_bits = 8;
+  CHECK(accepted(0x1p-9, stored));
+  CHECK_FALSE(accepted(0x1p-9, Way{}));
 }
 
 TEST_CASE("error model: faults of attention exceed a float32 contract's tolerance") {

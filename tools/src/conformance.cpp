@@ -3,6 +3,7 @@
 #include "terminal.h"
 #include "interrupt.h"
 
+#include "conformance_honest.h"
 #include "conformance_report.h"
 #include "run/honest_runs.h"
 #include "run/laws.h"
@@ -44,6 +45,8 @@ struct ConformanceOptions {
   double seconds = 0;
   std::string level = "quick";
   bool list = false, json = false, quiet = false, all_mutants = false, honest = false;
+  std::vector<std::string> honest_names;
+  std::string report;
 };
 
 // Cases per family of a level: quick ends within a minute on two cores.
@@ -72,8 +75,10 @@ std::uint64_t count_of(const ConformanceOptions& options) {
 }
 
 void print_list() {
-  fmt::print("families: {}\nlaws: {}\nops: {}\ndtypes: {}\nmutants: {}\n", fmt::join(conformance::case_families(), " "), fmt::join(conformance::all_laws(), " "),
-             fmt::join(conformance::op_names(), " "), fmt::join(dtype_names(), " "), fmt::join(conformance::mutant_names(), " "));
+  fmt::print("families: {}\nlaws: {}\nops: {}\ndtypes: {}\nmutants: {}\nhonest contracts: {}\nhonest ways: {}\n",
+             fmt::join(conformance::case_families(), " "), fmt::join(conformance::all_laws(), " "), fmt::join(conformance::op_names(), " "),
+             fmt::join(dtype_names(), " "), fmt::join(conformance::mutant_names(), " "), fmt::join(conformance::honest_contracts(), " "),
+             fmt::join(conformance::honest_names(), " "));
 }
 
 // The progress line: on a terminal it is written over, and may be several rows long.
@@ -122,25 +127,6 @@ int run_mutants(const ConformanceOptions& options) {
   return !results.empty() && caught == static_cast<std::ptrdiff_t>(results.size()) ? 0 : 1;
 }
 
-// No honest implementation may fail: the tolerances' other side.
-int run_honest(const ConformanceOptions& options, std::uint64_t count) {
-  std::int64_t cases = 0, failed = 0;
-  std::map<std::string, conformance::ErrorDistribution> errors;
-  conformance::run_honest(options.seed * numbers_per_seed, count, options.jobs, interrupted, [&](const conformance::HonestResult& result) {
-    const auto total = result.report.total();
-    cases += total.cases;
-    failed += total.failed;
-    for (const auto& [op, distribution] : result.report.errors) errors[op].add(distribution);
-    fmt::print("{:<50} {:>9} cases {:>4} false alarms {:>7.1f} s\n", result.name, total.cases, total.failed, result.report.seconds);
-    print_failures(result.report);
-    std::fflush(stdout);
-  });
-  print_errors(errors);
-  fmt::print("{} cases, {} false alarms\n", cases, failed);
-  if (interrupted()) complain("quire conformance: interrupted\n");
-  return interrupted() ? interrupted_exit : failed == 0 && cases > 0 ? 0 : 1;
-}
-
 int run_lines(const ConformanceOptions& options, const Backend& candidate, const Backend& reference) {
   RunReport report;
   Progress progress;
@@ -167,15 +153,26 @@ int run_conformance(const ConformanceOptions& options) {
   require_known("dtype", options.dtypes, dtype_names());
   allowed_bytes();  // a wrong QUIRE_MAX_MEMORY is no fault of the backend's
   const bool mutants = options.all_mutants || !options.mutants.empty();
-  if ((mutants || options.honest) && (!options.backend.empty() || !options.cases.empty() || (mutants && options.honest))) {
-    reject(mutants ? "mutants" : "honest", "together with --backend, --case or each other", "one of --mutants, --honest, or a run on a backend");
+  if ((mutants && (!options.cases.empty() || options.honest)) || ((mutants || options.honest) && !options.backend.empty())) {
+    reject(mutants ? "mutants" : "honest", mutants ? "together with --backend, --case or --honest" : "together with --backend",
+           "one of --mutants, --honest, or a run on a backend");
   }
+  if (options.honest && (!options.laws.empty() || !options.ops.empty() || !options.dtypes.empty() || options.seconds > 0)) {
+    reject("honest", "together with --law, --op, --dtype or --time", "--family, --seed, --count, --level, --case, --report, --json, --quiet");
+  }
+  if (!options.report.empty() && !options.honest) reject("report", "without --honest", "--honest --report FILE");
   // Jobs are threads enough, unless the user says otherwise. Whatever their number: the report names the reference's threads.
   setenv("QUIRE_THREADS", "1", 0);
   watch_interrupts();
   if (options.all_mutants || !options.mutants.empty()) return run_mutants(options);
 
-  if (options.honest) return run_honest(options, count_of(options));
+  if (options.honest) {
+    // There are many ways: a level's count is shared, so that it takes minutes.
+    const std::uint64_t count = count_of(options), shared = options.count > 0 ? count : count / 3;
+    const HonestCommand honest{options.honest_names, options.cases, options.families, options.seed,  options.seed * numbers_per_seed,
+                               shared, options.jobs, options.json, options.quiet, options.report};
+    return run_honest(honest);
+  }
 
   const Backend& candidate = options.backend.empty() ? default_backend() : backend(options.backend);
   const Backend& reference = backend("reference");
@@ -221,19 +218,29 @@ void add_conformance(CLI::App& app, int& exit_code) {
   command->add_option("--dtype", options->dtypes, "Only cases with a tensor of one of these dtypes")->delimiter(',');
   command->add_option("--case", options->cases, "Replay these cases, SEMANTICS:FAMILY:NUMBER, and print them")->delimiter(',');
   command->add_option("--seed", options->seed, "Another range of cases")->check([](const std::string& text) { return whole_number_fault(text, 0, 0xFFFFFFFF); });
-  command->add_option("--count", options->count, "Cases per family (the level's)")->check([](const std::string& text) { return whole_number_fault(text, 1, numbers_per_seed); });
+  command->add_option("--count", options->count, "Cases per family (the level's; with --honest, per family and way)")->check([](const std::string& text) { return whole_number_fault(text, 1, numbers_per_seed); });
   command->add_option("--jobs", options->jobs, "Cases that run at once, 1 to 64 (as many as the machine has cores); --mutants and --case run one at a time")
       ->check([](const std::string& text) { return whole_number_fault(text, 1, most_jobs); });
   command->add_option("--time", options->seconds, "Seconds after which to stop; with --mutants, per mutant (30)")->check(positive_number_fault);
   command->add_option("--level", options->level, "quick (within a minute) or full");
-  command->add_flag("--list", options->list, "Print families, laws, ops, dtypes and mutants");
+  command->add_flag("--list", options->list, "Print families, laws, ops, dtypes, mutants and honest implementations");
   command->add_flag("--json", options->json, "Print the report as JSON");
   command->add_flag("--quiet", options->quiet, "Do not print each case's line before it runs");
   command->add_flag("--mutants", options->all_mutants, "Check the check: run it on each wrong backend of the bank, which it must catch");
-  command->add_flag("--honest", options->honest, "Check the check: run it on honest float32 implementations, which it must pass");
+  CLI::Option* honest =
+      command
+          ->add_option(
+              "--honest", options->honest_names,
+              "Check the check: run it on honest implementations, which it must pass: all, or those of these contracts or ways (--list)")
+          ->delimiter(',')
+          ->expected(0, -1);
+  command->add_option("--report", options->report,
+                      "With --honest: write errors over tolerances by op, contract and regime to this file, NAME.md or NAME.json");
   command->add_option("--mutant", options->mutants, "The same for these mutants only")->delimiter(',');
   command->footer("Exit status: 0 passed, 1 failed (or no case ran), 2 options that can't be used, 3 incomplete (a law was not exercised), 130 interrupted.");
-  command->callback([options, &exit_code] {
+  command->callback([options, honest, &exit_code] {
+    options->honest = honest->count() > 0;
+    std::erase(options->honest_names, "");
     try {
       exit_code = run_conformance(*options);
     } catch (const Error& error) {

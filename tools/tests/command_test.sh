@@ -15,7 +15,7 @@ expect() {
   "$@" >"$work/out" 2>"$work/err" </dev/null
   got=$?
   checked=$((checked + 1))
-  if [ "$got" -ne "$status" ] || ! cat "$work/out" "$work/err" | grep -aqE -- "$pattern" || { [ "$status" -eq 2 ] && [ "$(wc -l <"$work/err")" -ne 1 ]; }; then
+  if [ "$got" -ne "$status" ] || ! grep -aqE -- "$pattern" "$work/out" "$work/err" || { [ "$status" -eq 2 ] && [ "$(wc -l <"$work/err")" -ne 1 ]; }; then
     wrong=$((wrong + 1))
     echo "$*: exit status $got instead of $status, or no line \"$pattern\":"
     head -n 5 "$work/out" "$work/err"
@@ -110,6 +110,28 @@ expect 2 'backend: "nonsense"' "$quire" conformance --backend nonsense
 expect 2 'op: "nonsense"' "$quire" conformance --op nonsense
 expect 2 'law: "Z9"' "$quire" conformance --law Z9
 expect 2 'case: "1:extend:x"' "$quire" conformance --case 1:extend:x
+expect 0 '^token-direct +64 cases +0 false alarms' "$quire" conformance --honest=token-direct --count 4 --quiet
+expect 0 '^[0-9]+ cases, 0 false alarms' "$quire" conformance --honest tf32,half-stored --count 4
+expect 0 'honest contracts: float32 tf32' "$quire" conformance --list
+expect 0 '"failed": 0' "$quire" conformance --honest=bf16 --count 4 --json
+expect 0 '^2 cases, 0 false alarms' "$quire" conformance --honest=bf16-stored-token-direct --case 1:attend:7 --case 1:gdn_prefill:8
+expect 0 'false alarms' "$quire" conformance --honest=half --count 8 --report "$work/report.md"
+expect 0 '^## gdn_prefill' cat "$work/report.md"
+expect 0 'false alarms' "$quire" conformance --honest=half --count 8 --report "$work/report.json"
+expect 0 '"command": "quire conformance --honest=half --seed 0 --count 8' cat "$work/report.json"
+echo kept >"$work/kept.md"
+mkdir "$work/folder.md"
+expect 2 'honest: "nonsense"; allowed: .*bf16-stored.*token-online-fma' "$quire" conformance --honest=nonsense --report "$work/kept.md"
+expect 0 '^kept$' cat "$work/kept.md"
+expect 2 'report: ".*report.txt"; allowed: names that end in .md or .json' "$quire" conformance --honest --report "$work/report.txt"
+expect 2 'report: ".*missing/report.md" can.t be written: No such file' "$quire" conformance --honest --report "$work/missing/report.md"
+expect 2 'report: ".*folder.md" can.t be written: Is a directory' "$quire" conformance --honest --report "$work/folder.md"
+expect 0 '^8 cases, 0 false alarms' "$quire" conformance --honest=bf16-token-direct --family attend,verify --count 4
+expect 2 'honest: together with --law' "$quire" conformance --honest --op attend
+expect 2 'family: "nonsense"' "$quire" conformance --honest --family nonsense
+expect 2 'report: without --honest' "$quire" conformance --report "$work/report.md" --count 1
+expect 2 'one of --mutants' "$quire" conformance --honest --mutants
+expect 2 'one of --mutants' "$quire" conformance --honest --backend reference
 expect 2 'mutant: "nonsense"' "$quire" conformance --mutant nonsense
 
 expect 2 'whole numbers from 1' "$quire" conformance --count 0
@@ -173,6 +195,20 @@ wait "$job"
 got=$?
 checked=$((checked + 1))
 [ "$got" -eq 130 ] || [ "$got" -eq 0 ] || { wrong=$((wrong + 1)); echo "an interrupt: exit status $got"; cat "$work/err"; }
+
+# An interrupt of a calibration run: what was done is written, and nothing beside it is left.
+"$quire" conformance --honest --count 100000 --quiet --report "$work/cut.md" >"$work/out" 2>"$work/err" &
+job=$!
+sleep 1
+kill -INT "$job"
+wait "$job"
+got=$?
+checked=$((checked + 1))
+if [ "$got" -ne 130 ] || ! grep -q interrupted "$work/err" || ! grep -q 'The run was interrupted' "$work/cut.md" || ls "$work"/*.tmp >"$work/out" 2>&1; then
+  wrong=$((wrong + 1))
+  echo "an interrupt of a calibration run: exit status $got"
+  cat "$work/err" "$work/out"
+fi
 
 echo "$checked checks, $wrong wrong"
 [ "$wrong" -eq 0 ]
