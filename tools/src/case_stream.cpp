@@ -68,7 +68,7 @@ void for_each_case(std::string_view text, const std::function<bool(const json&)>
     const std::size_t end = value_end(text, begin);
     const json value = parse(text, begin, end);
     begin = end;
-    any = true;
+    any = any || !value.is_array() || !value.empty();
     if (!value.is_array()) {
       if (!each(value)) return;
       continue;

@@ -74,11 +74,20 @@ std::uint64_t count_of(const ConformanceOptions& options) {
   reject("level", "\"" + options.level + "\"", "quick or full");
 }
 
-void print_list() {
-  fmt::print("families: {}\nlaws: {}\nops: {}\ndtypes: {}\nmutants: {}\nhonest contracts: {}\nhonest ways: {}\n",
-             fmt::join(conformance::case_families(), " "), fmt::join(conformance::all_laws(), " "), fmt::join(conformance::op_names(), " "),
-             fmt::join(dtype_names(), " "), fmt::join(conformance::mutant_names(), " "), fmt::join(conformance::honest_contracts(), " "),
-             fmt::join(conformance::honest_names(), " "));
+void print_list(bool as_json) {
+  const std::pair<const char*, std::vector<std::string>> lists[] = {{"families", conformance::case_families()},
+                                                                    {"laws", conformance::all_laws()},
+                                                                    {"ops", conformance::op_names()},
+                                                                    {"dtypes", dtype_names()},
+                                                                    {"mutants", conformance::mutant_names()},
+                                                                    {"honest contracts", conformance::honest_contracts()},
+                                                                    {"honest ways", conformance::honest_names()}};
+  nlohmann::ordered_json object;
+  for (const auto& [title, names] : lists) {
+    if (as_json) object[title] = names;
+    else fmt::print("{}: {}\n", title, fmt::join(names, " "));
+  }
+  if (as_json) fmt::print("{}\n", object.dump(2));
 }
 
 // The progress line: on a terminal it is written over, and may be several rows long.
@@ -144,7 +153,7 @@ int run_lines(const ConformanceOptions& options, const Backend& candidate, const
 
 int run_conformance(const ConformanceOptions& options) {
   if (options.list) {
-    print_list();
+    print_list(options.json);
     return 0;
   }
   require_known("family", options.families, conformance::case_families());
@@ -211,7 +220,7 @@ int run_conformance(const ConformanceOptions& options) {
 void add_conformance(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("conformance", "Check a backend: random cases of every law, judged beside the reference");
   const auto options = std::make_shared<ConformanceOptions>();
-  command->add_option("--backend", options->backend, "The backend under test (the default one)");
+  command->add_option("--backend", options->backend, "The backend under test (the default one)")->check(empty_fault);
   command->add_option("--family", options->families, "Only these families of cases")->delimiter(',');
   command->add_option("--law", options->laws, "Only cases that exercise one of these laws")->delimiter(',');
   command->add_option("--op", options->ops, "Only cases with one of these ops")->delimiter(',');

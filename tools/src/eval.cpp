@@ -62,7 +62,7 @@ int run_eval(const EvalOptions& options) {
   if (options.files.empty()) reject("case", "no file", "case files; - is standard input");
   if (!options.side.empty()) require_writable(options.side);
   conformance::EvaluateOptions evaluate;
-  if (!options.backend.empty()) evaluate.on.backend = &backend(options.backend);
+  evaluate.on.backend = options.backend.empty() ? &default_backend() : &backend(options.backend);
   std::map<std::string, Tensor> side;
   std::int64_t number = 0;
   if (!options.side.empty()) {
@@ -99,7 +99,7 @@ int run_eval(const EvalOptions& options) {
     }
   }
   if (!options.side.empty()) arrays::save(options.side, side);
-  if (options.quiet) complain("{} cases, {} in error or not as expected\n", number, wrong);
+  if (options.quiet) complain("{} case{}, {} in error or not as expected\n", number, number == 1 ? "" : "s", wrong);
   return wrong == 0 ? 0 : 1;
 }
 
@@ -109,8 +109,8 @@ void add_eval(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("eval", "Run cases (one JSON object, a list, or JSON lines) and print one JSON result per case");
   const auto options = std::make_shared<EvalOptions>();
   command->add_option("case", options->files, "Case files; - is standard input");
-  command->add_option("--backend", options->backend, "The backend that runs them (quire backends lists them)");
-  command->add_option("--side", options->side, "Put result tensors into this .npz or .safetensors file");
+  command->add_option("--backend", options->backend, "The backend that runs them (quire backends lists them)")->check(empty_fault);
+  command->add_option("--side", options->side, "Put result tensors into this .npz or .safetensors file")->check(empty_fault);
   command->add_flag("--quiet", options->quiet, "Print only results in error or not as expected, and a summary");
   command->footer("Exit status: 0 all as they should be, 1 a case in error or not as expected, 2 input that can't be read.");
   command->callback([options, &exit_code] {

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <iostream>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,10 @@ int main(int argc, char** argv) {
     }
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
-    return app.exit(success);  // --help, --version
+    const int code = app.exit(success);  // --help, --version
+    if (std::cout.flush() && std::fflush(stdout) == 0) return code;
+    quire::tools::complain("quire: standard output can't be written\n");
+    return 2;
   } catch (const CLI::ParseError& error) {
     quire::tools::complain("quire: {} (quire --help, quire COMMAND --help)\n", quire::printable(error.what()));
     return 2;

@@ -137,15 +137,15 @@ void add_replay(CLI::App& app, int& exit_code) {
   command->add_option("--draft", options.draft, "Share of decode steps that verify a draft tree, 0 to 1")->check(share_fault)->capture_default_str();
   command->add_option("--verify", options.verify, "Share of requests that are computed once more without cache, 0 to 1")->check(share_fault)->capture_default_str();
   command->add_option("--seed", options.seed, "Seed of activations, drafts and samples")->check(whole(0, ~0ULL))->capture_default_str();
-  command->add_option("--backend", options.backend, "Backend by name; the default one otherwise");
+  command->add_option("--backend", options.backend, "Backend by name; the default one otherwise")->check(empty_fault);
   command->add_option("--threads", given->threads, "Threads (QUIRE_THREADS, else the machine's)")->check(whole(1, 4096));
   command->add_option("--max-memory", options.max_memory, "Most memory for pools, tables and kept outputs, as 4G (half the machine's)")->transform(CLI::AsSizeValue(false));
 #ifndef NDEBUG
   options.check = true;
 #endif
   command->add_flag("--check", options.check, "Look for broken obligations (F3) at every step; a debug build always does");
-  command->add_option("--fault", given->fault, fmt::format("Plant a mistake: {}", fmt::join(replay::fault_names(), ", ")));
-  command->add_option("--save", options.save, "Write a step's or request's calls as a case file for quire eval (step 0)");
+  command->add_option("--fault", given->fault, fmt::format("Plant a mistake: {}", fmt::join(replay::fault_names(), ", ")))->check(empty_fault);
+  command->add_option("--save", options.save, "Write a step's or request's calls as a case file for quire eval (step 0)")->check(empty_fault);
   command->add_option("--save-step", options.save_step, "The step")->check(whole(0, many));
   command->add_option("--save-request", options.save_request, "The request, by its place in the trace")->check(whole(0, many));
   CLI::Option* json = command->add_option("--json", given->json, "Report as JSON, to the file or else to standard output in place of the text")->expected(0, 1);

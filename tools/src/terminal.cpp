@@ -16,6 +16,8 @@ std::string whole_number_fault(const std::string& text, unsigned long long least
   return right ? "" : fmt::format("\"{}\"; allowed: whole numbers from {} to {}", printable(text), least, most);
 }
 
+std::string empty_fault(const std::string& text) { return text.empty() ? "\"\"; allowed: anything but nothing" : ""; }
+
 std::string positive_number_fault(const std::string& text) {
   char* end = nullptr;
   const double number = std::strtod(text.c_str(), &end);

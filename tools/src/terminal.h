@@ -18,6 +18,8 @@ void complain(fmt::format_string<Args...> format, Args&&... args) {
 
 /// Option checks for CLI11: each answers what is wrong in one line, or nothing. Whole numbers in decimal digits, from `least` to `most`.
 std::string whole_number_fault(const std::string& text, unsigned long long least, unsigned long long most);
+/// Something: an option that is given says what it wants.
+std::string empty_fault(const std::string& text);
 /// A finite number above 0.
 std::string positive_number_fault(const std::string& text);
 

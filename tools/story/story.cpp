@@ -194,6 +194,7 @@ void add_story(CLI::App& app, int& exit_code) {
   command
       ->add_option("--temperature", options->temperature,
                    "0 takes the best token, higher ones draw")
+      ->check(tools::empty_fault)
       ->capture_default_str();
   command->add_option("--seed", options->seed, "Seed of the draws")
       ->check([](const std::string& text) { return tools::whole_number_fault(text, 0, ~0ULL); })
@@ -201,8 +202,8 @@ void add_story(CLI::App& app, int& exit_code) {
   std::string layouts;
   for (const std::string_view name : story::layout_names()) layouts += std::string(name) + ", ";
   command->add_option("--layout", options->layout, layouts + "or all")->capture_default_str();
-  command->add_option("--backend", options->backend, "Backend by name; the default one otherwise");
-  command->add_option("--fault", options->fault, "Plant a mistake: hole, swap, future, stale");
+  command->add_option("--backend", options->backend, "Backend by name; the default one otherwise")->check(tools::empty_fault);
+  command->add_option("--fault", options->fault, "Plant a mistake: hole, swap, future, stale")->check(tools::empty_fault);
   CLI::Option* report =
       command
           ->add_option(

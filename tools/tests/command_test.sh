@@ -49,6 +49,12 @@ expect 2 'nested deeper' "$quire" eval "$work/deep.json"
 expect 2 'No such file' "$quire" eval "$work/missing.json"
 expect 2 'Is a directory' "$quire" eval "$work"
 expect 2 'no file' "$quire" eval
+expect 2 'no case' bash -c 'echo "[]" | "$0" eval -' "$quire"
+expect 2 'anything but nothing' "$quire" eval --backend '' "$work/good.json"
+expect 2 'anything but nothing' "$quire" eval --side '' "$work/good.json"
+expect 2 'anything but nothing' "$quire" story --temperature ''
+expect 2 'nonsense' env QUIRE_BACKEND=nonsense "$quire" eval "$work/good.json"
+expect 2 "can't be written" bash -c '"$0" --version >/dev/full' "$quire"
 expect 2 'not expected: --zzz' "$quire" eval --zzz
 expect 2 'a\\x0ab' "$quire" eval $'a\nb'
 expect 2 'duplicate key' bash -c 'echo "{\"op\":\"mask\",\"op\":\"index\"}" | "$0" eval -' "$quire"
@@ -98,6 +104,7 @@ expect 0 '1 of 1 mutants caught' "$quire" conformance --mutant holes-masked
 expect 0 '"failed": 0' "$quire" conformance --count 4 --family extend --json --quiet
 expect 0 '"op":"extend"' "$quire" conformance --case 1:extend:7
 expect 0 '^families: ' "$quire" conformance --list
+expect 0 '"laws": \[' "$quire" conformance --list --json
 expect 1 'no cases' "$quire" conformance --family slots --op extend --count 5 --quiet
 expect 3 'incomplete' "$quire" conformance --count 1 --quiet
 expect 0 '"op":"attend"' "$quire" conformance --case 1:extend:7,1:attend:3
