@@ -50,8 +50,8 @@ struct Element {
 
 class CallJudge {
  public:
-  CallJudge(const Backend& candidate, const Backend& reference, quire_op op, const void* args)
-      : candidate_(candidate), reference_(reference), op_(op), args_(args), expected_(op, args, std::byte{0}) {}
+  CallJudge(const Backend& candidate, const Backend& reference, quire_op op, const void* args, bool wants_shares)
+      : candidate_(candidate), reference_(reference), op_(op), args_(args), wants_shares_(wants_shares), expected_(op, args, std::byte{0}) {}
 
   CallVerdict run() {
     CallVerdict verdict;
@@ -224,9 +224,7 @@ class CallJudge {
     const double error = std::fabs(value - center);
     const double ratio = error == 0 ? 0 : error / allowed;
     if (std::isfinite(ratio)) verdict.errors.add(ratio);
-    // At least four fifths the model's, and more than the right result's own rounding.
-    const bool is_derived = 1.25 * reference::factor(contract_) * deviation >= allowed && allowed > std::fabs(read_number(at.dtype, at.wanted) - center);
-    if (std::isfinite(ratio) && is_derived) verdict.derived_errors.add(ratio);
+    if (wants_shares_ && std::isfinite(ratio)) verdict.shares.add(reference::share(value, center, deviation, code, contract_));
     if (reference::accepts(value, center, deviation, code, contract_)) return;
     const bool is_nan = std::isnan(value) && !std::isnan(center);
     fail_at(verdict, at, std::isfinite(ratio) ? fmt::format("is {:.3g} times the tolerance off", ratio) : is_nan ? "is not a number" : "must be the same",
@@ -273,6 +271,7 @@ class CallJudge {
   const Backend& reference_;
   quire_op op_;
   const void* args_;
+  bool wants_shares_;
   Sandbox expected_;
   quire_contract contract_{};
 };
@@ -283,8 +282,8 @@ thread_local std::string failure_text;
 
 }  // namespace
 
-CallVerdict judge_call(const Backend& candidate, const Backend& reference, quire_op op, const void* args) {
-  return CallJudge(candidate, reference, op, args).run();
+CallVerdict judge_call(const Backend& candidate, const Backend& reference, quire_op op, const void* args, bool wants_shares) {
+  return CallJudge(candidate, reference, op, args, wants_shares).run();
 }
 
 quire_backend_table Judging::table_for(const Backend& reference) {
@@ -305,7 +304,7 @@ std::vector<CallVerdict> Judging::take() { return std::exchange(verdicts_, {}); 
 
 quire_status Judging::run(quire_stream*, quire_op op, const void* args, void*, std::size_t) {
   try {
-    CallVerdict verdict = judge_call(current->candidate_, current->reference_, op, args);
+    CallVerdict verdict = judge_call(current->candidate_, current->reference_, op, args, current->classify_ != nullptr);
     if (current->classify_) verdict.regimes = current->classify_(op, args);
     current->verdicts_.push_back(std::move(verdict));
     return QUIRE_OK;

@@ -13,7 +13,8 @@ namespace quire::conformance {
 /// Runs the call on the reference and twice on the candidate, each on memory of its own, and compares: bit for bit where the laws are exact,
 /// within the derived tolerance of the candidate's contract elsewhere. The caller's memory gets the reference's results. Raises the
 /// reference's errors.
-CallVerdict judge_call(const Backend& candidate, const Backend& reference, quire_op op, const void* args);
+/// `wants_shares`: also how much of what the error model allows each element took.
+CallVerdict judge_call(const Backend& candidate, const Backend& reference, quire_op op, const void* args, bool wants_shares = false);
 
 /// A backend whose `run` judges `candidate`'s and keeps the verdicts, for `evaluate` and everything else that calls ops on a backend.
 /// On each thread the youngest judges.

@@ -42,7 +42,7 @@ struct CallVerdict {
   std::string reason;  ///< why unsupported
   Failure failure;
   ErrorDistribution errors;
-  ErrorDistribution derived_errors;  ///< of elements of whose tolerance at least four fifths are the model's, the rest the final rounding
+  ErrorDistribution shares;          ///< the same without the final rounding: error_model.h's `share`; where calls are classified
   std::vector<std::string> regimes;  ///< classes of the call, where asked for
 };
 

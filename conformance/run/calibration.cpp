@@ -6,12 +6,12 @@ namespace quire::conformance {
 void RegimeErrors::add(const RegimeErrors& other) {
   calls += other.calls;
   all.add(other.all);
-  derived.add(other.derived);
+  shares.add(other.shares);
 }
 
 void add_call(RegimeTable& table, const CallVerdict& verdict) {
   if (verdict.regimes.empty() || verdict.status == CallVerdict::Status::unsupported) return;
-  const RegimeErrors one{1, verdict.errors, verdict.derived_errors};
+  const RegimeErrors one{1, verdict.errors, verdict.shares};
   auto& regimes = table[verdict.op];
   regimes["all"].add(one);
   for (const std::string& regime : verdict.regimes) regimes[regime].add(one);

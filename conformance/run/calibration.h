@@ -13,7 +13,7 @@ namespace quire::conformance {
 struct RegimeErrors {
   std::int64_t calls = 0;
   ErrorDistribution all;      ///< every element that has a tolerance
-  ErrorDistribution derived;  ///< of those, elements of whose tolerance at least four fifths are the model's
+  ErrorDistribution shares;  ///< of the model's reach, the final rounding apart
 
   void add(const RegimeErrors& other);
 };

@@ -56,11 +56,11 @@ std::string rule_of(std::size_t left, std::size_t right) {
 
 std::string row_of(const std::string& names, const RegimeErrors& errors) {
   return fmt::format("| {} | {} | {} | {} | {} |{} {} |\n", names, grouped(errors.calls), grouped(errors.all.total()), largest(errors.all),
-                     grouped(errors.derived.total()), shares(errors.derived), largest(errors.derived));
+                     grouped(errors.shares.total()), shares(errors.shares), largest(errors.shares));
 }
 
 std::string distribution_headings(std::string_view names) {
-  return fmt::format("| {} | calls | elements | largest | derived |{} largest |\n", names, share_headings());
+  return fmt::format("| {} | calls | elements | largest ratio | shares of |{} largest |\n", names, share_headings());
 }
 
 // The contracts in the order in which they ran.
@@ -109,7 +109,7 @@ std::string largest_by_regime(const CalibrationReport& report, const std::string
     text += fmt::format("| {} |", regime);
     for (const std::string& contract : contracts) {
       const RegimeErrors* errors = find(report, contract, op, regime);
-      text += fmt::format(" {} |", errors == nullptr ? "-" : largest(errors->derived));
+      text += fmt::format(" {} |", errors == nullptr ? "-" : largest(errors->shares));
     }
     text += "\n";
   }
@@ -172,9 +172,9 @@ std::string calibration_markdown(const CalibrationReport& report) {
   if (!report.false_alarms.empty()) text += "\n";
 
   text +=
-      "A ratio is an element's error over its tolerance; past 1 it is a false alarm. Shares are in per cent of the *derived* elements: those of "
-      "whose tolerance at least four fifths come from the error model. Of the others more is the final rounding into the result's dtype, up to half "
-      "an ulp, which errors come up to: they count in `elements` and in the first `largest` only.\n\n"
+      "An element's *share* says how much of what the error model allows it took: 0 where the right result's final rounding explains it, 1 at the "
+      "end of what is accepted, past 1 a false alarm. (The ratio of an element's error to its tolerance has that rounding in both: where the model "
+      "allows little, an honest result may lie at 1.) The columns give the elements with shares up to 0.01, 0.1 and so on, in per cent.\n\n"
       "Contracts say what is rounded before products (float32: nothing; tf32, half, bf16) or where intermediates are stored within a call "
       "(bf16-stored and so on). Sums are in "
       "float32 throughout.\n\n"
@@ -186,7 +186,7 @@ std::string calibration_markdown(const CalibrationReport& report) {
   }
   const auto classes = classes_of(report);
   for (const auto& [op, regimes] : classes) {
-    text += fmt::format("\n## {}\n\n{}\nThe largest ratio of derived elements, by regime and contract:\n\n{}", op, by_contract(report, op),
+    text += fmt::format("\n## {}\n\n{}\nThe largest share, by regime and contract:\n\n{}", op, by_contract(report, op),
                         largest_by_regime(report, op, regimes));
   }
   text += "\n# All counts, by op, contract and regime\n\nEach kind of regime (decay, beta, ...) counts every call once.\n";
@@ -221,7 +221,7 @@ json calibration_json(const CalibrationReport& report) {
     for (const auto& [op, regimes] : table) {
       for (const auto& [regime, errors] : regimes) {
         result["errors"][op][contract][regime] = {
-            {"calls", errors.calls}, {"all", distribution_json(errors.all)}, {"derived", distribution_json(errors.derived)}};
+            {"calls", errors.calls}, {"all", distribution_json(errors.all)}, {"shares", distribution_json(errors.shares)}};
       }
     }
   }

@@ -20,12 +20,12 @@ using quire::conformance::HonestRun;
 using quire::conformance::RegimeTable;
 using quire::conformance::RunReport;
 
-CallVerdict verdict_of(const std::string& op, const std::vector<double>& all, const std::vector<double>& derived,
+CallVerdict verdict_of(const std::string& op, const std::vector<double>& all, const std::vector<double>& shares,
                        std::vector<std::string> regimes) {
   CallVerdict verdict;
   verdict.op = op;
   for (const double ratio : all) verdict.errors.add(ratio);
-  for (const double ratio : derived) verdict.derived_errors.add(ratio);
+  for (const double share : shares) verdict.shares.add(share);
   verdict.regimes = std::move(regimes);
   return verdict;
 }
@@ -64,9 +64,9 @@ TEST_CASE("calibration: regimes count each call once per kind and add up") {
   const auto& decode = table.at("gdn_decode");
   CHECK(decode.at("all").calls == 2);
   CHECK(decode.at("all").all.total() == 4);
-  CHECK(decode.at("all").derived.counts == std::array<std::int64_t, 7>{1, 0, 1, 1, 0, 0, 0});
+  CHECK(decode.at("all").shares.counts == std::array<std::int64_t, 7>{1, 0, 1, 1, 0, 0, 0});
   CHECK(decode.at("all").all.largest == 0.9);
-  CHECK(decode.at("all").derived.largest == 0.3);
+  CHECK(decode.at("all").shares.largest == 0.3);
   CHECK(decode.at("beta: up to 1").calls == 2);
   CHECK(decode.at("decay: none").all.total() + decode.at("decay: strong").all.total() == decode.at("all").all.total());
   CHECK(decode.at("decay: none").calls + decode.at("decay: strong").calls == decode.at("all").calls);
@@ -102,11 +102,11 @@ TEST_CASE("calibration: the report as JSON") {
   const nlohmann::json& decode = result["errors"]["gdn_decode"];
   CHECK(decode["float32"]["all"]["calls"] == 2);
   CHECK(decode["float32"]["all"]["all"]["elements"] == 4);
-  CHECK(decode["float32"]["all"]["derived"]["counts"]["<=0.25"] == 1);
-  CHECK(decode["bf16"]["decay: none"]["derived"]["counts"][">1"] == 1);
+  CHECK(decode["float32"]["all"]["shares"]["counts"]["<=0.25"] == 1);
+  CHECK(decode["bf16"]["decay: none"]["shares"]["counts"][">1"] == 1);
   for (const auto& [contract, regimes] : decode.items()) {
     for (const auto& [regime, errors] : regimes.items()) {
-      for (const char* part : {"all", "derived"}) {
+      for (const char* part : {"all", "shares"}) {
         std::int64_t sum = 0;
         for (const auto& count : errors[part]["counts"]) sum += count.get<std::int64_t>();
         CHECK(sum == errors[part]["elements"]);
@@ -119,8 +119,8 @@ TEST_CASE("calibration: shares that are not none are not shown as none") {
   CalibrationReport report;
   HonestResult result{"token-direct", "float32", {}};
   CallVerdict verdict = verdict_of("attend", {}, {}, {"columns: up to 1"});
-  verdict.errors.counts = verdict.derived_errors.counts = {999'999, 0, 0, 0, 1, 0, 0};
-  verdict.errors.largest = verdict.derived_errors.largest = 0.6;
+  verdict.errors.counts = verdict.shares.counts = {999'999, 0, 0, 0, 1, 0, 0};
+  verdict.errors.largest = verdict.shares.largest = 0.6;
   add_call(result.report.regimes, verdict);
   report.add(result);
   CHECK(has_line(calibration_markdown(report),
@@ -162,7 +162,7 @@ TEST_CASE("calibration: runs of chosen ways have the cases they were counted to 
     const auto& decode = report.regimes.at("gdn_decode");
     CHECK(decode.at("all").calls > 0);
     CHECK(decode.at("all").all.total() == decode.at("beta: up to 1").all.total() + decode.at("beta: up to 2").all.total());
-    CHECK(decode.at("all").derived.counts == again[n].report.regimes.at("gdn_decode").at("all").derived.counts);
+    CHECK(decode.at("all").shares.counts == again[n].report.regimes.at("gdn_decode").at("all").shares.counts);
   }
   CHECK(cases == honest_case_count(run));
 }

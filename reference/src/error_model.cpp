@@ -32,6 +32,17 @@ bool accepts(double value, double center, double deviation, quire_dtype dtype, c
   return rounded(center - reach, dtype) <= value && value <= rounded(center + reach, dtype);
 }
 
+double share(double value, double center, double deviation, quire_dtype dtype, const quire_contract& contract) {
+  if (!accepts(value, center, deviation, dtype, contract)) return std::numeric_limits<double>::infinity();
+  if (accepts(value, center, 0, dtype, contract) || !(deviation > 0) || std::isinf(deviation)) return 0;
+  double too_little = 0, enough = 1;
+  while (enough - too_little > 0x1p-10) {
+    const double middle = (too_little + enough) / 2;
+    (accepts(value, center, middle * deviation, dtype, contract) ? enough : too_little) = middle;
+  }
+  return enough;
+}
+
 double allowed(double center, double deviation, quire_dtype dtype, const quire_contract& contract) {
   if (deviation < 0 || std::isinf(deviation)) return std::numeric_limits<double>::infinity();
   const double reach = deviation > 0 ? factor(contract) * deviation : 0;

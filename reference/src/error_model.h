@@ -55,6 +55,10 @@ double factor(const quire_contract& contract);
 /// deviation is `no_bound` or infinite. Exact in every case.
 bool accepts(double value, double center, double deviation, quire_dtype dtype, const quire_contract& contract);
 
+/// How much of `factor` deviations it takes to accept a value: 0 where the final rounding of `center` is enough, 1 at the end of what is
+/// accepted, infinity beyond; exact to 2^-10. For reports: what is left of an error without everybody's final rounding.
+double share(double value, double center, double deviation, quire_dtype dtype, const quire_contract& contract);
+
 /// The same as a distance, for reports: the furthest from `center` that an accepted value on either side can be, so half an ulp
 /// included. Infinite where the element is unspecified or an infinity is among the accepted; 0 where `center` is NaN or is an infinity
 /// that the dtype holds.

@@ -49,6 +49,14 @@ TEST_CASE("error model: accepts and allowed") {
   CHECK_FALSE(accepts(nan, 1, 1e-6, QUIRE_F32, contract));
   CHECK_FALSE(accepts(1, nan, 0, QUIRE_F32, contract));
   CHECK(accepts(nan, 0, quire::reference::no_bound, QUIRE_F32, contract));
+  // How much of what is allowed a value takes, the final rounding apart.
+  using quire::reference::share;
+  CHECK(share(1, 1 + 0x1p-9, 1, QUIRE_BF16, contract) == 0);
+  const double reach = quire::reference::factor(contract);
+  CHECK(share(1.5, 1, 1 / reach, QUIRE_F64, contract) == doctest::Approx(0.5).epsilon(0.01));
+  CHECK(share(1 + 0x1p-6, 1, 0x1p-5 / reach, QUIRE_BF16, contract) == doctest::Approx(0.375).epsilon(0.01));  // from 1 + 1.5 * 2^-7 on
+  CHECK(share(3, 1, 1 / reach, QUIRE_F64, contract) == infinity);
+  CHECK(share(1, 1, 0, QUIRE_F32, contract) == 0);
 }
 
 // ---- which elements and rows; the centers are the reference's own results ----
