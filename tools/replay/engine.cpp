@@ -35,7 +35,8 @@ Engine::Engine(const Options& options, const Trace& trace, const Backend& backen
       layers_(options, options.pages, options.page_size, on_),
       activations_(options.seed),
       guard_(pages_, layers_),
-      contracts_(Contracts::of(backend)) {
+      contracts_(Contracts::of(backend)),
+      first_request_(trace.requests.front().number) {
   for (const Request& request : trace.requests) waiting_.push_back(&request);
   for (std::int64_t row = tables_.rows(); row-- > 0;) free_rows_.push_back(row);
   bytes_ = most_bytes_ = Layers::bytes(options.pages, options.page_size, options.layers) + tables_.bytes() + 8 * options.pages * options.page_size;

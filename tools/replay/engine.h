@@ -103,6 +103,7 @@ class Engine {
   std::list<Sequence> running_;
   std::vector<std::int64_t> free_rows_;
   std::unique_ptr<StepRecorder> recorder_;
+  std::int64_t first_request_ = 0;
   double clock_ms_ = 0;
   std::int64_t takes_ = 0;
   bool is_broken_ = false;

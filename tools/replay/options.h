@@ -21,7 +21,7 @@ struct Options {
   std::int64_t layers = 3;               ///< gated-delta layers, beside the one of attention
   std::int64_t window = 64;
   double draft = 0.25;                   ///< share of decode steps that are drafts
-  double verify = 0.02;                  ///< share of requests that are computed once more
+  double verify = 0.02;                  ///< share of requests that are computed once more, the first among them
   std::uint64_t seed = 0;
   bool check = false;                    ///< F3 at every step
   Fault fault = Fault::none;

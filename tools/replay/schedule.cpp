@@ -37,7 +37,8 @@ std::int64_t Engine::cached_prefix(const Request& request, std::vector<PageId>& 
 }
 
 bool Engine::wants_verification(const Request& request) const {
-  return chance(options_.seed, Choice::verify, request.number) < options_.verify || options_.save_request == request.number;
+  // Of any share the first request is one, so that a short run verifies something too.
+  return (options_.verify > 0 && request.number == first_request_) || chance(options_.seed, Choice::verify, request.number) < options_.verify;
 }
 
 // Pages that running requests may still take.

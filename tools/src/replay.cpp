@@ -135,7 +135,7 @@ void add_replay(CLI::App& app, int& exit_code) {
   command->add_option("--layers", options.layers, "Gated-delta layers beside the attention")->check(whole(1, 64))->capture_default_str();
   command->add_option("--window", options.window, "Positions that a token attends to")->check(whole(1, many))->capture_default_str();
   command->add_option("--draft", options.draft, "Share of decode steps that verify a draft tree, 0 to 1")->check(share_fault)->capture_default_str();
-  command->add_option("--verify", options.verify, "Share of requests that are computed once more without cache, 0 to 1")->check(share_fault)->capture_default_str();
+  command->add_option("--verify", options.verify, "Share of requests that are computed once more without cache, 0 to 1; the first is one of them")->check(share_fault)->capture_default_str();
   command->add_option("--seed", options.seed, "Seed of activations, drafts and samples")->check(whole(0, ~0ULL))->capture_default_str();
   command->add_option("--backend", options.backend, "Backend by name; the default one otherwise")->check(empty_fault);
   command->add_option("--threads", given->threads, "Threads (QUIRE_THREADS, else the machine's)")->check(whole(1, 4096));
