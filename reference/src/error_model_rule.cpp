@@ -64,7 +64,8 @@ RuleErrors::RuleErrors(const GdnOperands& operands, std::int64_t head, const qui
       deviation_(scales_),
       recent_(scales_),
       lost_(scales_),
-      output_lost_(scales_) {}
+      output_lost_(scales_),
+      peaks_(scales_) {}
 
 void RuleErrors::load(const RowView& pool, std::int64_t row) {
   std::vector<double> keys = zeros(keys_);
@@ -322,6 +323,7 @@ void RuleErrors::propagate(double correction, double decay_variance, bool repeat
 // o = scale S q
 void RuleErrors::answer(const Gates& errors) {
   const double* q = inputs_.query();
+  const double query_length = std::sqrt(dot(q, q, keys_));
   std::fill(output_.begin(), output_.end(), 0.0);
   std::fill(squares_.begin(), squares_.end(), 0.0);
   std::vector<double> of_state = zeros(values_), of_drift = zeros(values_);
@@ -351,7 +353,8 @@ void RuleErrors::answer(const Gates& errors) {
                             last_decay_ * square(o - fresh * inputs_.value()[v]) +
                             (of_drift[column] > 0 && of_state[column] > 0 ? of_drift[column] / of_state[column] * square(o) : 0);
     output_[column] = operands_->scale * o;
-    deviation_[column] = std::fabs(operands_->scale) * (std::sqrt(variance) + output_lost_[column]) + (weight > 0 ? output_floor_ : 0);
+    deviation_[column] = std::fabs(operands_->scale) * (std::sqrt(variance) + output_lost_[column] + cancelled_ * peaks_[column] * query_length) +
+                         (weight > 0 ? output_floor_ : 0);
   }
 }
 
@@ -396,6 +399,21 @@ void RuleErrors::grow_floor() {
   if (floor_ < infinity) floor_ = g * std::fmax(1, std::fabs(1 - beta * square(key))) * floor_ + joined;
   const double reach = state * std::sqrt(K) * std::fmax(1, std::fmax(key, query)) * std::fmax(1, beta * std::fmax(1, key));
   if (reach >= u_.most) floor_ = infinity;
+  if (chunk_ > 1) {
+    // Where |1 - beta k.k| is above 1, a chunk's parts grow from token to token, each on its own, and what a later token projects away is
+    // left over from their cancellation: a rounding of the greatest, in every element. Parts that grow past the range are lost.
+    constexpr double grown = 1;
+    growth_ = fade_ * growth_ + math::log(std::fmax(1, g * std::fabs(1 - beta * square(key))));
+    for (std::int64_t v = 0; v < values_; ++v) {
+      double& peak = peaks_[static_cast<std::size_t>(v)];
+      peak *= fade_;
+      for (std::int64_t i = 0; i < keys_; ++i) raise(peak, std::fabs(state_[at(i, v)]));
+    }
+    cancelled_ = growth_ > grown ? u_.root * std::sqrt(K) * (1 + beta * key) : 0;
+    // The fading sum of a chunk's tokens is 0.63 of the plain one.
+    const double parts = growth_ > grown ? math::exp(std::fmin(growth_ / 0.63, 700)) * largest_ * std::sqrt(K) * std::fmax(1, key) : 0;
+    if (parts >= u_.most) floor_ = infinity;
+  }
   output_floor_ = std::fabs(operands_->scale) * (query * floor_ + K * (1 + largest_) * u_.smallest) + u_.smallest;
   if (floor_ == infinity) output_floor_ = infinity;
 }
@@ -418,7 +436,7 @@ void RuleErrors::put_state(Bounds& state) const {
       const double before = center - inputs_.beta() * inputs_.key()[i] * inputs_.value()[v];  // what the last decay's error scales
       const double variance = square(scales_[static_cast<std::size_t>(v)]) * covariance_[static_cast<std::size_t>(i * keys_ + i)] +
                               u_.store * square(center) + last_decay_ * square(before) + (drift_.empty() ? 0 : drift_[at(i, v)]);
-      state.deviation[n] = published(center, std::sqrt(variance) + floor_ + lost_[static_cast<std::size_t>(v)]);
+      state.deviation[n] = published(center, std::sqrt(variance) + floor_ + cancelled_ * peaks_[static_cast<std::size_t>(v)] + lost_[static_cast<std::size_t>(v)]);
     }
   }
 }

@@ -99,6 +99,7 @@ class RuleErrors {
   std::vector<double> correction_;           // [V]: r
   std::vector<double> output_, deviation_;   // [V]
   std::vector<double> recent_, lost_, output_lost_;  // [V]: A_v, |e_v|, and the output's; only where numbers are rounded to half
+  std::vector<double> peaks_;                // [V]: magnitudes of late of the state's columns
   std::unordered_set<std::uint64_t> seen_;
   double tokens_ = 0, log_sum_ = 0;
   double pair_ = 0;        // variance of the error of a decay between two tokens of a chunk
@@ -106,6 +107,8 @@ class RuleErrors {
   double last_decay_ = 0;  // of the last token's decay
   double largest_ = 0;     // magnitude of late in the state and of r
   double floor_ = 0, output_floor_ = 0;
+  double growth_ = 0;      // of a chunk's tokens, log: what keys that are too long for their beta make of a state
+  double cancelled_ = 0;   // of `peaks_`: what the cancellation of grown parts of a chunk leaves
   bool stepped_ = false;
 };
 
