@@ -80,25 +80,18 @@ if [ -z "$quick" ]; then
     check "commands (asan)" bash tools/tests/command_test.sh build/asan/bin/quire
     check "corpus of the fuzzers (asan)" bash tools/tests/corpus_test.sh build/asan
   fi
-  # What runs on threads stands in these three; the command's own threads are theirs.
-  threaded="core_tests reference_tests conformance_tests"
-  if build tsan --target $threaded; then
-    for program in $threaded; do doctest tsan "$program"; done
-  fi
-  # Two builds that take turns.
-  turn=$(($(date +%-j) % 2))
-  in_turn() {
-    if [ -n "$all" ] || [ "$turn" -eq "$1" ]; then
-      check "${@:2}"
-    else
-      skipped=$((skipped + 1))
-      echo "skipped  $2: its turn is tomorrow; tools/test.sh --all runs it"
-    fi
+  # Builds that take turns, by the day, so that a run ends within half an hour on two cores.
+  turn=$(($(date +%-j) % 3))
+  has_turn() {
+    [ -n "$all" ] || [ "$turn" -eq "$1" ] && return 0
+    skipped=$((skipped + 1))
+    echo "skipped  $2: another day's turn; tools/test.sh --all runs it"
+    return 1
   }
-  in_turn 0 "digest, aarch64 under qemu-user" bash tools/tests/aarch64_test.sh build/release/bin/quire
-  in_turn 1 "libFuzzer" bash tools/tests/fuzz_test.sh
-  if [ -n "$all" ] && build tsan; then
-    doctest tsan tools_tests
+  has_turn 0 "digest, aarch64 under qemu-user" && check "digest, aarch64 under qemu-user" bash tools/tests/aarch64_test.sh build/release/bin/quire
+  has_turn 1 "libFuzzer" && check "libFuzzer" bash tools/tests/fuzz_test.sh
+  if has_turn 2 "thread sanitizer" && build tsan; then
+    for program in $programs; do doctest tsan "$program"; done
     check "commands (tsan)" bash tools/tests/command_test.sh build/tsan/bin/quire
   fi
 fi

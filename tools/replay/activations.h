@@ -22,8 +22,8 @@ struct Token {
   std::int64_t guess = 0;
 };
 
-/// A counter-based generator keyed by the seed: the counter is the token's stream, offset, guess and layer. Values are k / 32768 for whole
-/// k from -32767.5 to 32767.5, exact in float32.
+/// A counter-based generator keyed by the seed: the counter is the token's stream, offset, guess and layer. Values are
+/// (k + 0.5) / 32768 for whole k from -32768 to 32767, exact in float32.
 class Activations {
  public:
   explicit Activations(std::uint64_t seed) : key_(seed) {}

@@ -13,7 +13,7 @@ enum class Choice : std::uint32_t { verify, drafts, piece, nodes, parent, guess 
 inline double chance(std::uint64_t seed, Choice choice, std::int64_t first, std::int64_t second = 0) {
   const auto words = philox({static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(first >> 32) ^ (static_cast<std::uint32_t>(choice) << 24),
                              static_cast<std::uint32_t>(second), static_cast<std::uint32_t>(second >> 32)},
-                            seed ^ 0x7265706C61790000U);
+                            seed ^ 0x7265706C61790000U);  // other words than the activations' of the same seed
   return words[0] * 0x1p-32;
 }
 

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace quire::replay {
@@ -45,7 +46,7 @@ Engine::Engine(const Options& options, const Trace& trace, const Backend& backen
 
 Engine::~Engine() = default;
 
-void Engine::step() {
+void Engine::round() {
   std::vector<Batch> batches;
   {
     const Stopwatch scheduling(seconds_.schedule);
@@ -56,7 +57,7 @@ void Engine::step() {
     try {
       run(batch);
     } catch (const Error& error) {
-      // Under a planted mistake a call may be refused; without one that is a fault of this program or of the backend.
+      if (options_.fault == Fault::none) throw;
       is_broken_ = true;
       verified_.mismatches.push_back({counts_.steps, {}, {}, {}, {}, "refused", fmt::format("step {}: a call was refused: {}", counts_.steps, error.what())});
       return;
@@ -81,7 +82,7 @@ void Engine::run(Batch& batch) {
       rows = draft_states(batch, tables_, pages_);
     }
   }
-  check_obligations(*index);
+  check_obligations(*index, batch);
   if (recorder_) recorder_->record(counts_.steps, batch, activations_);
   const auto done = [&](int layer, const LayerOutput& output) { keep_outputs(batch, layer, output); };
   if (is_draft) {
@@ -110,7 +111,10 @@ void Engine::allocate(Batch& batch) {
     while (static_cast<std::int64_t>(sequence.pages.size()) * page_size() <= last) {
       const PageId id = take_page();
       const auto j = static_cast<std::int64_t>(sequence.pages.size());
-      if (options_.fault == Fault::share && j > 0 && j * page_size() == sequence.prefix) pages_.page(id).slots = pages_.page(sequence.pages.back()).slots;
+      if (options_.fault == Fault::share && j > 0 && j * page_size() == sequence.prefix) {
+        pages_.page(id).slots = pages_.page(sequence.pages.back()).slots;
+        planted_ += 1;
+      }
       sequence.pages.push_back(id);
       tables_.name_page(sequence.row, j, pages_.page(id));
     }
@@ -119,15 +123,17 @@ void Engine::allocate(Batch& batch) {
 }
 
 PageId Engine::take_page() {
-  constexpr std::int64_t between_evictions = 16;
-  if (options_.fault == Fault::evict && ++takes_ % between_evictions == 0) {
-    if (const PageId held = pages_.take_held(); held >= 0) return held;
-  }
   if (pages_.available() == 0) throw Error(ErrorCode::internal, "", "no page is left");
   const PageId id = pages_.take();
-  if (pages_.last_evicted() >= 0) guard_.forget(id);
-  if (!pages_.page(id).was_written) layers_.poison(pages_.page(id));
-  pages_.page(id).was_written = true;
+  if (pages_.last_was_evicted()) guard_.forget(id);
+  if (pages_.last_was_fresh()) layers_.poison(pages_.page(id));
+  constexpr std::int64_t between_evictions = 16;
+  if (options_.fault == Fault::evict && ++takes_ % between_evictions == 0) {
+    if (const PageId held = pages_.latest_held(); held >= 0) {
+      pages_.page(id).slots = pages_.page(held).slots;  // given to another though a request still reads them
+      planted_ += 1;
+    }
+  }
   return id;
 }
 
@@ -176,7 +182,8 @@ void Engine::keep_draft(Lane& lane) {
     tables_.name_slot(sequence.row, position, slot);
     if (n != path.back() && (position + 1) % page_size() != 0) continue;
     // The state of a page is that of its last token so far.
-    const bool wrongly = options_.fault == Fault::reject && n == path.back();
+    const bool wrongly = options_.fault == Fault::reject && n == path.back() && n + 1 != lane.count;
+    planted_ += wrongly ? 1 : 0;
     std::swap(own.state, wrongly ? pages_.page(lane.scratch.back()).state : scratch.state);
     tables_.name_state(sequence.row, j, own.state);
   }
@@ -231,30 +238,50 @@ void Engine::retire() {
   }
 }
 
-void Engine::check_obligations(const Index& index) {
+// F3, in the engine's words: a finding's lane or row is a request, and its column a page of it. Of each kind and request the first is told.
+void Engine::check_obligations(const Index& index, const Batch& batch) {
   if (!options_.check) return;
   counts_.checks += 1;
+  std::set<std::pair<std::string, std::int64_t>> told;
   for (const Finding& finding : check(index, options_.pages * page_size())) {
     counts_.findings += 1;
-    const auto place = [](std::string_view what, const std::optional<std::int64_t>& number) { return number ? fmt::format(" {} {}", what, *number) : std::string(); };
-    verified_.mismatches.push_back({counts_.steps, {}, {}, {}, {}, "check",
-                                    fmt::format("step {}: check: {}:{}{}{}: {}", counts_.steps, finding.kind, place("lane", finding.lane), place("row", finding.row),
-                                                place("column", finding.column), finding.message)});
+    const Sequence* sequence = finding.lane ? batch.lanes[static_cast<std::size_t>(*finding.lane)].sequence : nullptr;
+    for (const Sequence& running : running_) {
+      if (sequence == nullptr && finding.row == running.row) sequence = &running;
+    }
+    std::optional<std::int64_t> request, position = finding.column;
+    std::optional<PageId> page;
+    if (sequence != nullptr) {
+      request = sequence->request->number;
+      const auto j = static_cast<std::size_t>(position.value_or(-1) / page_size());
+      if (position && j < sequence->pages.size()) page = sequence->pages[j];
+    }
+    if (!told.emplace(finding.kind, request.value_or(-1)).second) continue;
+    const auto part = [](std::string_view what, const std::optional<std::int64_t>& number) { return number ? fmt::format(", {} {}", what, *number) : std::string(); };
+    verified_.mismatches.push_back({counts_.steps, request, position, page, "index", "check",
+                                    fmt::format("step {}{}, layer index{}: check: {}: {}", counts_.steps, part("request", request), part("page", page), finding.kind,
+                                                finding.message)});
   }
 }
 
-// A step touches the shared pages that its first tokens look back into, and those that it has just filled.
+// A step touches the shared pages that its first tokens look back into.
 void Engine::guard_touched(const Batch& batch) {
   const Stopwatch guarding(seconds_.guard);
   for (const Lane& lane : batch.lanes) {
-    const std::int64_t first = std::max<std::int64_t>(lane.position(0) - options_.window, 0) / page_size(), last = (lane.position(0) - 1) / page_size();
-    for (std::int64_t j = first; j <= last; ++j) compare(lane.sequence->pages[static_cast<std::size_t>(j)], lane.sequence->request->number);
+    const std::int64_t begin = lane.position(0);
+    for (std::int64_t j = std::max<std::int64_t>(begin - options_.window + 1, 0) / page_size(); j * page_size() < begin; ++j) {
+      compare(lane.sequence->pages[static_cast<std::size_t>(j)], lane.sequence->request->number);
+    }
   }
 }
 
+// Without a reader, a request that holds the page is named.
 void Engine::compare(PageId id, std::optional<std::int64_t> request) {
   const std::optional<int> layer = guard_.changed_layer(id);
   if (!layer) return;
+  for (const Sequence& running : running_) {
+    if (!request && std::find(running.pages.begin(), running.pages.end(), id) != running.pages.end()) request = running.request->number;
+  }
   const std::string name = Layers::name(*layer), reader = request ? fmt::format(", request {}", *request) : std::string();
   verified_.mismatches.push_back({counts_.steps, request, {}, id, name, "shared page",
                                   fmt::format("step {}{}, layer {}, page {}: a shared page has changed", counts_.steps, reader, name, id)});
@@ -287,6 +314,8 @@ std::uint64_t Engine::digest() const {
   }
   return all.value();
 }
+
+bool Engine::has_saved() const { return recorder_ && recorder_->has_steps(); }
 
 void Engine::save() const {
   if (recorder_) recorder_->write();

@@ -42,13 +42,13 @@ struct PhaseSeconds {
 
 class Engine {
  public:
-  /// `check_options` has passed.
+  /// `settle` (replay.h) has passed the options.
   Engine(const Options& options, const Trace& trace, const Backend& backend);
   ~Engine();
 
   bool is_done() const { return waiting_.empty() && running_.empty(); }
-  /// One step of every kind of work that there is.
-  void step();
+  /// One round: a step for each kind of work that there is. Raises what the backend raises, but under a planted mistake.
+  void round();
   /// Every shared page is compared a last time.
   void finish();
 
@@ -62,8 +62,11 @@ class Engine {
   std::uint64_t digest() const;
   /// Bytes that the engine holds: pools, tables, outputs kept for verification; at most, so far.
   std::int64_t most_bytes() const { return most_bytes_; }
-  /// Whether a mistake led to a call that the library refused: nothing can go on.
+  /// Whether a planted mistake led to a call that the library refused: nothing can go on.
   bool is_broken() const { return is_broken_; }
+  /// Places where --fault was planted.
+  std::int64_t planted() const { return planted_ + layers_.planted(); }
+  bool has_saved() const;
   /// Writes the step or request that was to be saved. Raises invalid_argument (`--save`).
   void save() const;
 
@@ -84,7 +87,7 @@ class Engine {
   void share_whole_pages(Sequence& sequence);
   void retire();
   // Watching.
-  void check_obligations(const Index& index);
+  void check_obligations(const Index& index, const Batch& batch);
   void guard_touched(const Batch& batch);
   void compare(PageId id, std::optional<std::int64_t> request);
   std::int64_t reserved() const;
@@ -105,7 +108,7 @@ class Engine {
   std::unique_ptr<StepRecorder> recorder_;
   std::int64_t first_request_ = 0;
   double clock_ms_ = 0;
-  std::int64_t takes_ = 0;
+  std::int64_t takes_ = 0, planted_ = 0;
   bool is_broken_ = false;
   Counts counts_;
   PhaseSeconds seconds_;

@@ -87,6 +87,7 @@ void Layers::attend(const Index& index, const Batch& batch, const Activations& a
                           v.data<float>() + cell * Sizes::head_value);
   });
   making.stop();
+  planted_ += fault_ == Fault::window ? 1 : 0;
   Stopwatch calling(seconds_.attention);
   const Attended attended = quire::attend(index.window(window_ + (fault_ == Fault::window ? 1 : 0)), q, k, v, Pool::in_place(k_pool_), Pool::in_place(v_pool_), {}, on_);
   calling.stop();
@@ -151,14 +152,20 @@ void Layers::run_draft(const Index& index, const DraftStates& rows, const Batch&
 }
 
 // The mistakes that lie in a prefill's rows.
-void Layers::plant(GdnPrefillSlots& slots, const PageTable& table) const {
+void Layers::plant(GdnPrefillSlots& slots, const PageTable& table) {
   const auto at = [](const Tensor& tensor, std::int64_t i) -> std::int32_t& { return tensor.data<std::int32_t>()[i]; };
   for (std::int64_t i = 0; i < slots.state_indices.size(0); ++i) {
-    if (fault_ == Fault::stale && at(slots.state_indices, i) < 0) at(slots.state_indices, i) = at(table.page_indices, at(table.page_indptr, i));
+    if (fault_ == Fault::stale && at(slots.state_indices, i) < 0) {
+      at(slots.state_indices, i) = at(table.page_indices, at(table.page_indptr, i));
+      planted_ += 1;
+    }
     if (fault_ == Fault::boundary) {
       const std::int64_t prefix = at(slots.prefix_lens, i), total = prefix + at(table.cu_seqlens, i + 1) - at(table.cu_seqlens, i);
       // One token early, where that leaves as many boundaries.
-      if (prefix / page_size_ == (prefix + 1) / page_size_ && total / page_size_ == (total + 1) / page_size_) at(slots.prefix_lens, i) += 1;
+      if (prefix / page_size_ == (prefix + 1) / page_size_ && total / page_size_ == (total + 1) / page_size_) {
+        at(slots.prefix_lens, i) += 1;
+        planted_ += 1;
+      }
     }
   }
 }

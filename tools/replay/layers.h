@@ -49,6 +49,9 @@ class Layers {
   void run_draft(const Index& index, const DraftStates& rows, const Batch& batch, const Activations& activations,
                  const std::function<void(int, const LayerOutput&)>& done);
 
+  /// Places where a mistake of this layer's calls was planted.
+  std::int64_t planted() const { return planted_; }
+
   /// Seconds in calls: attention, the gated delta rule; and in making what they are fed.
   struct Seconds {
     double attention = 0, recurrence = 0, activations = 0;
@@ -62,10 +65,11 @@ class Layers {
   void attend(const Index& index, const Batch& batch, const Activations& activations, const std::function<void(int, const LayerOutput&)>& done);
   /// q, k, v, g, beta of a gated-delta layer: [lead..., heads, width], the tokens packed or in their cells.
   GdnInputs gdn_inputs(int layer, const Shape& lead, bool packed, const Batch& batch, const Activations& activations);
-  void plant(GdnPrefillSlots& slots, const PageTable& table) const;
+  void plant(GdnPrefillSlots& slots, const PageTable& table);
 
   std::int64_t page_size_, window_;
   Fault fault_;
+  std::int64_t planted_ = 0;
   On on_;
   Tensor k_pool_, v_pool_;
   std::vector<Tensor> states_;

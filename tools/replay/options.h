@@ -4,6 +4,7 @@
 #include "fault.h"
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -30,5 +31,8 @@ struct Options {
   std::string save;                      ///< case file; empty: none
   std::optional<std::int64_t> save_step, save_request;
 };
+
+/// The file beside a saved case that holds its large tensors: NAME.npz.
+std::filesystem::path side_file(const std::filesystem::path& case_file);
 
 }  // namespace quire::replay

@@ -22,20 +22,21 @@ PageId PageCache::give(PageId id) {
   given.holders = 1;
   counts_.allocated += 1;
   counts_.reused += given.was_used ? 1 : 0;
+  last_was_fresh_ = !given.was_used;
   given.was_used = true;
   count_held();
   return id;
 }
 
 PageId PageCache::take() {
-  last_evicted_ = -1;
+  last_was_evicted_ = false;
   if (free_.empty()) {
     const PageId oldest = idle_.begin()->second;
     idle_.erase(idle_.begin());
     cache_.erase(entries_[static_cast<std::size_t>(oldest)].place);
     page(oldest).is_shared = false;
     counts_.evicted += 1;
-    last_evicted_ = oldest;
+    last_was_evicted_ = true;
     return give(oldest);
   }
   const PageId id = free_.back();
@@ -43,12 +44,11 @@ PageId PageCache::take() {
   return give(id);
 }
 
-PageId PageCache::take_held() {
+PageId PageCache::latest_held() const {
   PageId latest = -1;
   for (const auto& [key, id] : cache_) {
     if (page(id).holders > 0 && (latest < 0 || entries_[static_cast<std::size_t>(id)].used > entries_[static_cast<std::size_t>(latest)].used)) latest = id;
   }
-  if (latest >= 0) page(latest).holders += 1;
   return latest;
 }
 

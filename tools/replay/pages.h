@@ -18,8 +18,7 @@ struct Page {
   std::vector<std::int64_t> slots;
   std::int64_t holders = 0;   ///< sequences that name it
   bool is_shared = false;     ///< in the prefix cache: nobody writes it any more
-  bool was_used = false;      ///< given out before
-  bool was_written = false;   ///< holds something
+  bool was_used = false;      ///< given out before: it holds something
 };
 
 /// The cache's key of a page: the page before it, by the cache's own number (0: none), and the blocks that its tokens come from.
@@ -52,8 +51,9 @@ class PageCache {
   std::int64_t available() const { return static_cast<std::int64_t>(free_.size() + idle_.size()); }
   /// A page to write, its old contents in place: a free one, else the cached one that was used longest ago. At least one must be available.
   PageId take();
-  /// Of those, the evicted page is left to the caller's bookkeeping; -1 where the last `take` evicted none.
-  PageId last_evicted() const { return last_evicted_; }
+  /// Whether the last page that was taken had been in the cache until then, or had never been given out before.
+  bool last_was_evicted() const { return last_was_evicted_; }
+  bool last_was_fresh() const { return last_was_fresh_; }
 
   /// Puts a written page into the cache. False where another page has the key: then it stays the caller's own.
   bool share(PageId id, PrefixKey key);
@@ -68,8 +68,8 @@ class PageCache {
 
   /// Every page in the cache.
   std::vector<PageId> shared_pages() const;
-  /// For --fault evict: a cached page that a sequence holds, or -1. It is taken as if nobody did.
-  PageId take_held();
+  /// The cached page that was used last and that a sequence holds, or -1: for --fault evict.
+  PageId latest_held() const;
 
  private:
   struct Entry {
@@ -87,7 +87,7 @@ class PageCache {
   std::set<std::pair<std::uint64_t, PageId>> idle_;  // cached pages without holders, by last use
   std::map<PrefixKey, PageId> cache_;
   std::uint64_t numbers_ = 0, uses_ = 0;
-  PageId last_evicted_ = -1;
+  bool last_was_evicted_ = false, last_was_fresh_ = false;
   PageCounts counts_;
 };
 

@@ -1,4 +1,8 @@
 // A step's calls as a program.
+//
+// The engine's pools are gigabytes and its numbers mean nothing elsewhere, so slots, pages and rows get the program's own numbers, from 0 on, when a
+// step first names them; the pools hold just those. A row's table is known when its last step has been seen, and how many rows there are at the very
+// end: until then an index's "table" is empty and its "every" has the blocks by row, and `write` puts the final form in place.
 #include "record.h"
 
 #include "arrays/array_file.h"
@@ -42,6 +46,8 @@ std::int64_t number_of(const std::map<std::int64_t, std::int64_t>& numbers, std:
 Tensor zeros(Shape shape) { return Tensor::zeros(DType::f32, std::move(shape)); }
 
 }  // namespace
+
+std::filesystem::path side_file(const std::filesystem::path& case_file) { return std::filesystem::path(case_file).replace_extension(".npz"); }
 
 StepRecorder::StepRecorder(const Options& options, const Layers& layers, const PageCache& pages, const Tables& tables)
     : options_(options), layers_(layers), pages_(pages), tables_(tables), state_pools_(static_cast<std::size_t>(layers.count())) {}
@@ -156,7 +162,7 @@ DraftStates StepRecorder::renumbered_states(const Batch& batch) {
 Json StepRecorder::tensor(const std::string& key, const Tensor& values) {
   if (values.elements() <= most_inline) return conformance::tensor_json(values);
   beside_[key] = values;
-  const std::filesystem::path file = std::filesystem::path(options_.save).replace_extension(".npz").filename();
+  const std::filesystem::path file = side_file(options_.save).filename();
   return {{"file", file.string()}, {"key", key}};
 }
 
@@ -211,7 +217,7 @@ void StepRecorder::write() const {
   }
   const Tensor table = Tensor::of(std::span<const std::int64_t>(cells), {rows, static_cast<std::int64_t>(columns)});
   beside["table"] = table;
-  const std::filesystem::path case_path = options_.save, side_path = std::filesystem::path(case_path).replace_extension(".npz");
+  const std::filesystem::path case_path = options_.save, side_path = side_file(case_path);
   const auto finish_index = [&](Json& step) {
     if (!step.contains("index")) return;
     Json& index = step["index"];

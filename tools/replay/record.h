@@ -25,6 +25,7 @@ class StepRecorder {
 
   /// Before the step's calls. Takes the step if it is the one wanted, or the wanted request's lane of it.
   void record(std::int64_t step, const Batch& batch, const Activations& activations);
+  bool has_steps() const { return !steps_.empty(); }
   /// Writes the case file and the file beside it. Raises invalid_argument (`--save`) where nothing was recorded or a file can't be written.
   void write() const;
 

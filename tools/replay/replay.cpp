@@ -58,7 +58,7 @@ Replayed replay(const Options& options, const Trace& trace, const Backend& backe
         replayed.report.interrupted = true;
         break;
       }
-      replayed.engine->step();
+      replayed.engine->round();
       if (watch.progress) watch.progress(replayed.engine->counts(), std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     }
     replayed.engine->finish();

@@ -78,6 +78,7 @@ std::string summary(const Options& options, const Engine& engine, const Report& 
                                options.layers + 1, grouped(v.states), v.largest_error));
   line("shared pages", fmt::format("{} watched, {} comparisons", grouped(engine.guard().watched()), grouped(engine.guard().compared())));
   if (options.check) line("check", fmt::format("{} indices, {} findings", grouped(c.checks), grouped(c.findings)));
+  if (options.fault != Fault::none) line("fault", fmt::format("{}, planted in {} places", name(options.fault), grouped(engine.planted())));
   line("digest", fmt::format("{:016x}", engine.digest()));
   line("mismatches", grouped(static_cast<std::int64_t>(v.mismatches.size())));
   for (std::size_t n = 0; n < std::min(v.mismatches.size(), most_listed); ++n) text += fmt::format("  {}\n", v.mismatches[n].message);
@@ -109,7 +110,7 @@ std::string json_report(const Options& options, const Engine& engine, const Repo
   const Json all = {
       {"state", state_of(engine, report)},
       {"backend", report.backend},
-      {"fault", options.fault == Fault::none ? Json(nullptr) : Json(name(options.fault))},
+      {"fault", options.fault == Fault::none ? Json(nullptr) : Json{{"name", name(options.fault)}, {"planted", engine.planted()}}},
       {"requests", c.requests},
       {"tokens", {{"prompt", c.prompt_tokens}, {"output", c.output_tokens}, {"cached", c.cached_tokens}, {"computed", c.computed_tokens}}},
       {"hit_rate", share(c.cached_tokens, c.prompt_tokens)},

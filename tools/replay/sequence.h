@@ -21,7 +21,6 @@ struct Sequence {
   std::int64_t row = 0;            ///< of the table
   std::int64_t prefix = 0;         ///< tokens that came from the cache
   std::int64_t computed = 0;       ///< tokens whose states and slots are stored, the prefix included
-  std::int64_t draft_pages = 0;    ///< scratch pages that a draft may take
   std::vector<PageId> pages;       ///< by place in the sequence
   std::int64_t whole = 0;          ///< pages that are full and were offered to the cache
   std::uint64_t chain = 0;         ///< the cache's number of the last of them

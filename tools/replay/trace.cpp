@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <iostream>
 #include <limits>
 
 namespace quire::replay {
@@ -19,6 +20,7 @@ using Json = nlohmann::json;
 
 // No trace has as many; products of lengths stay far inside 64 bits.
 constexpr std::int64_t most_tokens = std::int64_t{1} << 31;
+constexpr double most_time = 0x1p52;
 
 class Line {
  public:
@@ -29,12 +31,19 @@ class Line {
 
   std::int64_t number(const char* name, std::int64_t least, std::int64_t most) const {
     const Json& value = field(name);
-    // Timestamps may have a fraction.
     const double given = value.is_number() ? value.get<double>() : std::nan("");
-    if (!(given >= static_cast<double>(least) && given <= static_cast<double>(most))) {
-      reject(place_ + ": " + name, printable(value.dump()), fmt::format("a number from {} to {}", least, most));
+    if (!(given >= static_cast<double>(least) && given <= static_cast<double>(most)) || given != std::floor(given)) {
+      reject(place_ + ": " + name, printable(value.dump()), fmt::format("a whole number from {} to {}", least, most));
     }
-    return value.is_number_integer() ? value.get<std::int64_t>() : static_cast<std::int64_t>(given);
+    return static_cast<std::int64_t>(given);
+  }
+
+  // Milliseconds; a fraction is dropped.
+  std::int64_t time(const char* name) const {
+    const Json& value = field(name);
+    const double given = value.is_number() ? value.get<double>() : -1;
+    if (!(given >= 0 && given <= most_time)) reject(place_ + ": " + name, printable(value.dump()), "milliseconds from 0 on");
+    return static_cast<std::int64_t>(given);
   }
 
   std::vector<std::int64_t> ids(const char* name, std::int64_t most) const {
@@ -93,6 +102,7 @@ std::int64_t Trace::longest() const {
 }
 
 Trace read_trace(const std::string& path, std::int64_t start, std::int64_t count, double scale) {
+  if (path == "-") return read_trace(std::cin, "standard input", start, count, scale);
   std::ifstream file(path);
   if (!file) reject("trace", "\"" + path + "\", which can't be opened", "a file of JSON lines");
   return read_trace(file, path, start, count, scale);
@@ -110,7 +120,7 @@ Trace read_trace(std::istream& file, const std::string& path, std::int64_t start
     const Line line(path, line_number, text);
     Request request;
     request.number = number++;
-    request.arrival_ms = line.number("timestamp", 0, std::numeric_limits<std::int32_t>::max());
+    request.arrival_ms = line.time("timestamp");
     request.prompt = line.number("input_length", 1, most_tokens);
     request.output = line.number("output_length", 0, most_tokens);
     request.blocks = line.ids("hash_ids", up(request.prompt, trace_block_size));

@@ -240,7 +240,7 @@ void add_conformance(CLI::App& app, int& exit_code) {
       command
           ->add_option(
               "--honest", options->honest_names,
-              "Check the check: run it on honest implementations, which it must pass: all, or those of these contracts or ways (--list)")
+              "Check the check: run it on honest implementations, which it must pass: every one, or with =NAMES those of these contracts or ways (--list)")
           ->delimiter(',')
           ->expected(0, -1);
   command->add_option("--report", options->report,

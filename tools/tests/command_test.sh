@@ -96,7 +96,17 @@ expect 2 'stale, share, boundary, reject, window, evict' "${replay[@]}" --fault 
 expect 2 'backend: "nonsense"' "${replay[@]}" --backend nonsense
 expect 2 "can't be written" bash -c '"$@" >/dev/full' - "${replay[@]}"
 expect 2 "can't be written" "${replay[@]}" --json "$work/none/report.json"
-expect 2 "can't be written" "${replay[@]}" --json /dev/full
+expect 2 'no regular file' "${replay[@]}" --json /dev/full
+mkfifo "$work/pipe.json"
+expect 2 'no regular file' "${replay[@]}" --save "$work/pipe.json"
+expect 2 'ends in .json' "${replay[@]}" --save "$work/case.npz"
+expect 2 'which --json names too' "${replay[@]}" --save "$work/x.json" --json "$work/x.json"
+expect 2 'which trace names too' "${replay[@]}" --json "$work/trace.jsonl"
+expect 2 'number of bytes' "${replay[@]}" --max-memory 99999999999999999999
+expect 2 'number of bytes' "${replay[@]}" --max-memory -1
+expect 0 'nothing was planted' "${replay[@]}" --fault reject --draft 0
+expect 2 'QUIRE_ISA' env QUIRE_ISA=nonsense "${replay[@]}" --backend reference
+expect 0 '^mismatches +0$' bash -c 'cat "$0" | "$1" replay - --scale 0.125' "$work/trace.jsonl" "$quire"
 expect 2 "can't be written" "${replay[@]}" --save "$work/none/case.json"
 
 expect 0 'passed: .* 0 failed' "$quire" conformance --backend reference --count 200 --quiet

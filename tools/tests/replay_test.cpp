@@ -142,14 +142,15 @@ TEST_CASE("a trace that can't be used is named by line and field") {
   CHECK(has(refused(good + "{"), "trace.jsonl:2: {; allowed: a JSON object"));
   CHECK(has(refused(good + "[1]\n"), ":2: [1]"));
   CHECK(has(refused(R"({"timestamp":0,"output_length":1,"hash_ids":[]})"), ":1: input_length: nothing"));
-  CHECK(has(refused(line(0, 0, 5, {})), "input_length: 0; allowed: a number from 1"));
+  CHECK(has(refused(line(0, 0, 5, {})), "input_length: 0; allowed: a whole number from 1"));
   CHECK(has(refused(line(0, 5, -1, {})), "output_length: -1"));
-  CHECK(has(refused(line(-3, 5, 1, {})), "timestamp: -3"));
+  CHECK(has(refused(line(-3, 5, 1, {})), "timestamp: -3; allowed: milliseconds"));
   CHECK(has(refused(line(0, 600, 5, {1, 2, 3})), "hash_ids: [1,2,3]; allowed: at most 2 block ids"));
   CHECK(has(refused(line(0, 600, 5, {1, -2})), "hash_ids: [1,-2]"));
   CHECK(has(refused(R"({"timestamp":0,"input_length":1e300,"output_length":1,"hash_ids":[]})"), "input_length: 1e+300"));
   CHECK(has(refused(R"({"timestamp":0,"input_length":"x","output_length":1,"hash_ids":[]})"), "input_length: \"x\""));
   CHECK(has(refused(R"({"timestamp":0,"input_length":9,"output_length":1,"hash_ids":[18446744073709551615]})"), "hash_ids"));
+  CHECK(has(refused(R"({"timestamp":0.5,"input_length":1.5,"output_length":1,"hash_ids":[]})"), "input_length: 1.5; allowed: a whole number"));
   CHECK(has(refused(""), "without a request"));
   CHECK(has(refused(good, 1), "--start: 1; allowed: 0 to 0"));
   CHECK(has(refusal([] { read_trace("/nowhere/at/all", 0, 0, 1); }), "can't be opened"));
@@ -171,11 +172,13 @@ TEST_CASE("pages are shared, held, evicted and reused") {
   pages.hold(first);
   CHECK(pages.available() == 2);
   const PageId third = pages.take();
-  CHECK(pages.last_evicted() == -1);
+  CHECK_FALSE(pages.last_was_evicted());
+  CHECK(pages.last_was_fresh());
   CHECK(third != first);
   CHECK(third != second);
   CHECK(pages.take() == second);               // the free ones are gone: the cached one that nobody holds is evicted
-  CHECK(pages.last_evicted() == second);
+  CHECK(pages.last_was_evicted());
+  CHECK_FALSE(pages.last_was_fresh());
   CHECK(pages.find({pages.number(first), {8}}) == -1);
   CHECK(pages.find({0, {7}}) == first);
   CHECK(pages.available() == 0);
