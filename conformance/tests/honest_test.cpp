@@ -209,6 +209,12 @@ Bits bits_on(const quire_backend_table* table, const json& test_case) {
   return {std::move(text), digest};
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool is_sanitized = true;
+#else
+constexpr bool is_sanitized = false;
+#endif
+
 const std::vector<Known>& known_cases() {
   static const std::vector<Known> all = [] {
     std::vector<Known> cases;
@@ -242,7 +248,10 @@ TEST_CASE("honest float32 implementations agree with the reference") {
   for (std::size_t set = 0; set < tables.size(); ++set) {
     int failures = 0;
     const quire::Backend& backend = poisoned(&tables[set]);
-    for (const Known& known : known_cases()) {
+    for (std::size_t n = 0; n < known_cases().size(); ++n) {
+      // Sanitizers look for other faults than wrong numbers: a quarter of the cases each.
+      if (is_sanitized && n / families().size() % 4 != set % 4) continue;
+      const Known& known = known_cases()[n];
       const json got = json::parse(text_on(backend, known.test_case));
       const std::string name = difference(known.reference, got);
       if (name.empty() || ++failures > 3) continue;

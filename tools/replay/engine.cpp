@@ -53,6 +53,14 @@ void Engine::round() {
     admit();
     batches = plan();
   }
+  if (batches.empty()) {
+    // Every page can be had when nothing runs, and `settle` found them enough for any request: somebody did not give pages or rows back.
+    is_broken_ = true;
+    verified_.mismatches.push_back({counts_.steps, {}, {}, {}, {}, "stuck",
+                                    fmt::format("step {}: request {} can't be admitted though none runs: {} of {} pages and {} of {} rows can be had", counts_.steps,
+                                                waiting_.front()->number, pages_.available(), pages_.size(), free_rows_.size(), tables_.rows())});
+    return;
+  }
   for (Batch& batch : batches) {
     try {
       run(batch);
@@ -264,7 +272,7 @@ void Engine::check_obligations(const Index& index, const Batch& batch) {
   }
 }
 
-// A step touches the shared pages that its first tokens look back into.
+// A step touches the shared pages that its first tokens look back into. Those that it has just filled were hashed a moment ago.
 void Engine::guard_touched(const Batch& batch) {
   const Stopwatch guarding(seconds_.guard);
   for (const Lane& lane : batch.lanes) {
@@ -290,6 +298,10 @@ void Engine::compare(PageId id, std::optional<std::int64_t> request) {
 void Engine::finish() {
   const Stopwatch guarding(seconds_.guard);
   for (const PageId id : guard_.all()) compare(id, {});
+  if (is_done()) {
+    const std::string wrong = pages_.imbalance();
+    if (!wrong.empty()) verified_.mismatches.push_back({counts_.steps, {}, {}, {}, {}, "pages", fmt::format("step {}: {}", counts_.steps, wrong)});
+  }
   std::stable_sort(verified_.mismatches.begin(), verified_.mismatches.end());
 }
 

@@ -49,7 +49,7 @@ class Engine {
   bool is_done() const { return waiting_.empty() && running_.empty(); }
   /// One round: a step for each kind of work that there is. Raises what the backend raises, but under a planted mistake.
   void round();
-  /// Every shared page is compared a last time.
+  /// Every shared page is compared a last time, and the books of the pages are audited when nothing is left.
   void finish();
 
   const Counts& counts() const { return counts_; }

@@ -1,6 +1,8 @@
 // The page allocator and its prefix cache.
 #include "pages.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -98,6 +100,25 @@ std::vector<PageId> PageCache::shared_pages() const {
   for (const auto& [key, id] : cache_) pages.push_back(id);
   std::sort(pages.begin(), pages.end());
   return pages;
+}
+
+std::string PageCache::imbalance() const {
+  std::vector<PageId> slot_owners(pages_.size() * static_cast<std::size_t>(page_size_), -1), state_owners(pages_.size(), -1);
+  for (PageId id = 0; id < size(); ++id) {
+    const Page& one = page(id);
+    if (one.holders != 0) return fmt::format("page {} has {} holders, and no request is left", id, one.holders);
+    // Drafts that are kept exchange slots and states: each stays with one page.
+    PageId& state_owner = state_owners[static_cast<std::size_t>(one.state)];
+    if (state_owner >= 0) return fmt::format("pages {} and {} have one state, {}", state_owner, id, one.state);
+    state_owner = id;
+    for (const std::int64_t slot : one.slots) {
+      PageId& slot_owner = slot_owners[static_cast<std::size_t>(slot)];
+      if (slot_owner >= 0) return fmt::format("pages {} and {} have one slot, {}", slot_owner, id, slot);
+      slot_owner = id;
+    }
+  }
+  if (available() != size()) return fmt::format("{} pages can be had of {}, and no request is left", available(), size());
+  return {};
 }
 
 }  // namespace quire::replay

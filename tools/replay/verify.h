@@ -19,7 +19,7 @@ struct Mismatch {
   std::optional<std::int64_t> request, position;
   std::optional<PageId> page;
   std::string layer;    ///< "attention", "gdn 0"
-  std::string what;     ///< "output", "state at the page's end", "shared page"
+  std::string what;     ///< "output", "state", "shared page", "check", "refused", "stuck", "pages"
   std::string message;  ///< one line with all of it
 
   bool operator<(const Mismatch& other) const { return step < other.step; }

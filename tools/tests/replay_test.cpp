@@ -1,6 +1,7 @@
 // quire replay: the trace's reader, the page allocator, drafts, the engine, its faults and its case files.
+#include "replay_helpers.h"
+
 #include "replay/activations.h"
-#include "replay/choices.h"
 #include "replay/draft.h"
 #include "replay/pages.h"
 #include "replay/replay.h"
@@ -17,83 +18,14 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 namespace {
 
 using namespace quire;
 using namespace quire::replay;
-using nlohmann::json;
-
-// A file that goes with the test.
-class File {
- public:
-  explicit File(const std::string& text, const std::string& name = "trace.jsonl")
-      : path_(std::filesystem::temp_directory_path() / ("quire_replay_" + std::to_string(::getpid()) + "_" + name)) {
-    std::ofstream(path_) << text;
-  }
-  ~File() { std::filesystem::remove(path_); }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  std::string path() const { return path_.string(); }
-
- private:
-  std::filesystem::path path_;
-};
-
-std::string line(std::int64_t at, std::int64_t input, std::int64_t output, const std::vector<std::int64_t>& ids) {
-  return json{{"timestamp", at}, {"input_length", input}, {"output_length", output}, {"hash_ids", ids}}.dump() + "\n";
-}
-
-// Requests that share prefixes of different length, with uneven ends, some at a block's end, some with little or nothing to put out.
-std::string made_trace(std::int64_t requests) {
-  std::string text;
-  std::int64_t fresh = 100;
-  for (std::int64_t r = 0; r < requests; ++r) {
-    const std::int64_t blocks = 1 + chosen(9, Choice::nodes, 6, r), shared = chosen(9, Choice::parent, blocks + 1, r);
-    std::vector<std::int64_t> ids;
-    for (std::int64_t j = 0; j < blocks; ++j) ids.push_back(j < shared ? j : fresh++);
-    const std::int64_t last = r % 5 == 0 ? 512 : 1 + chosen(9, Choice::guess, 511, r);
-    if (last < 512 && ids.back() < 100) ids.back() = fresh++;  // an id of a block that is not full is its own
-    text += line(r * 40, (blocks - 1) * 512 + last, r % 7 == 3 ? r % 2 : 20 + 13 * (r % 11), ids);
-  }
-  return text;
-}
-
-struct Run {
-  Options options;
-  std::string text = made_trace(20);
-  Trace trace;
-  Replayed replayed;
-
-  Run() {
-    options.scale = 0.125;
-    options.verify = 1;
-    options.check = true;
-    options.pages = 400;
-    options.max_memory = std::int64_t{1} << 32;
-  }
-  Run& go() {
-    const File file(text);
-    trace = read_trace(file.path(), options.start, options.requests, options.scale);
-    settle(options, trace);
-    replayed = replay::replay(options, trace, backend("reference"));
-    return *this;
-  }
-  const Engine& engine() const { return *replayed.engine; }
-  std::string first() const { return engine().verified().mismatches.empty() ? std::string() : engine().verified().mismatches.front().message; }
-};
-
-std::string refusal(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was refused";
-}
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using namespace quire::replay::testing;
 
 TEST_CASE("a trace is read as it stands") {
   const File file(line(5, 1300, 10, {7, 8, 9}) + "\n" + line(2, 512, 1, {7}) + line(9, 1, 0, {}));
@@ -285,14 +217,57 @@ TEST_CASE("activations are the generator's words, token by token") {
   CHECK(first(Activations(78), token, 1) != was);
 }
 
+// The ways in which a piece of a request can meet its pages, counted from the calls. A run that meets none of a kind verifies nothing of it.
+struct Regimes {
+  std::int64_t page_size = 0;
+  std::map<std::string, std::int64_t> met;
+  Calls calls;
+  std::map<std::int64_t, std::int64_t> drafted;  ///< by row: where its last step's draft began
+
+  void see(quire_op op, const void* args) {
+    if (!calls.see(op, args) || calls.layer != 0) return;
+    std::int64_t longest = 0, shortest = 1 << 30;
+    for (std::size_t b = 0; b < calls.rows.size(); ++b) {
+      const std::vector<std::int64_t>& positions = calls.positions[b];
+      const std::int64_t begin = positions.front(), end = positions.back() + 1, row = calls.rows[b];
+      longest = std::max(longest, end - begin), shortest = std::min(shortest, end - begin);
+      // What a draft kept shows where the row goes on.
+      if (const auto before = drafted.find(row); before != drafted.end() && begin > before->second && begin <= before->second + most_draft_nodes) {
+        const std::int64_t page_end = (before->second / page_size + 1) * page_size;
+        count("a kept path that goes on past a page's end", begin > page_end);
+        count("a kept path of several tokens that ends at a page's end", begin == page_end && before->second + 1 < begin);
+      }
+      drafted.erase(row);
+      if (calls.is_draft) {
+        const std::int64_t last = *std::max_element(positions.begin(), positions.end());
+        drafted[row] = begin;
+        count("a draft whose root is a page's first token", begin % page_size == 0);
+        count("a draft across a page's end", begin / page_size != last / page_size);
+      } else if (end - begin == 1) {
+        count("a single token that opens a page", begin % page_size == 0);
+      } else {
+        count("a piece that begins inside a page", begin % page_size != 0);
+        count("a piece that ends at a page's end", end % page_size == 0);
+        count("a piece that ends inside a page", end % page_size != 0);
+        count("a piece that crosses two ends or more", end / page_size - begin / page_size > 1 && end % page_size != 0);
+      }
+    }
+    count("decoding beside prompts", !calls.is_draft && shortest == 1 && longest > 1);
+  }
+  void count(const std::string& what, bool is_met) { met[what] += is_met ? 1 : 0; }
+};
+
 TEST_CASE("the engine's outputs and states are those of an uncached computation") {
   struct Setting {
     std::int64_t page_size, pages, batch_tokens, piece, lanes, window;
     double draft;
+    std::int64_t longer = 1;  ///< outputs, so many times
   };
+  std::map<std::string, std::int64_t> met;
   const Setting settings[] = {
       {0, 400, 4096, 256, 64, 64, 0.25}, {64, 30, 300, 64, 8, 64, 0.5}, {128, 24, 97, 50, 5, 1, 1},
       {192, 20, 1000, 1000, 3, 200, 0},  {320, 12, 7, 3, 2, 33, 0.4},   {64, 400, 1, 1, 64, 64, 0},
+      {64, 60, 300, 100, 6, 40, 0.8, 8},
   };
   for (const Setting& setting : settings) {
     CAPTURE(setting.page_size);
@@ -306,7 +281,12 @@ TEST_CASE("the engine's outputs and states are those of an uncached computation"
     run.options.window = setting.window;
     run.options.draft = setting.draft;
     if (setting.batch_tokens == 1) run.options.requests = 4;
-    run.go();
+    run.text = made_trace(20, setting.longer);
+    Regimes regimes;
+    const Watched watched([&](quire_op op, const void* args) { regimes.see(op, args); });
+    regimes.page_size = setting.page_size > 0 ? setting.page_size : 64;
+    run.go(Watched::backend());
+    for (const auto& [what, times] : regimes.met) met[what] += times;
     CHECK_MESSAGE(run.engine().verified().mismatches.empty(), run.first());
     CHECK(exit_status(run.replayed) == 0);
     const Counts& counts = run.engine().counts();
@@ -327,6 +307,8 @@ TEST_CASE("the engine's outputs and states are those of an uncached computation"
     }
     CHECK(run.engine().verified().largest_error < 1);
   }
+  CHECK(met.size() == 10);
+  for (const auto& [what, times] : met) CHECK_MESSAGE(times > 3, what << ": " << times);
 }
 
 TEST_CASE("cached tokens are those of the longest prefix that an earlier request left") {
@@ -366,6 +348,7 @@ TEST_CASE("each planted mistake shows, with its place") {
     if (name == "window") CHECK(first.layer == "attention");
     if (name == "stale" || name == "boundary" || name == "reject") CHECK(has(first.layer, "gdn"));
     if (name == "share") CHECK(first.what == "shared page");
+    CHECK(std::is_sorted(mismatches.begin(), mismatches.end()));
   }
   CHECK(planted(Fault::none).empty());
   CHECK(has(refusal([] { fault_named("nonsense"); }), "--fault: \"nonsense\"; allowed: stale, share, boundary, reject, window, evict"));
