@@ -35,7 +35,8 @@ constexpr std::int64_t last_token = 208, last_page = 3;
 double allowed_in(const std::string& message) { return std::stod(message.substr(message.find("allowed ") + 8)); }
 
 // What is found when `delta` is added to one number of a token's output.
-std::vector<Mismatch> with_wrong_output(int layer, std::int64_t token, std::int64_t element, float delta, std::int64_t& step) {
+std::vector<Mismatch> with_wrong_output(int layer, std::int64_t token, std::int64_t element, float delta, std::int64_t& step,
+                                        double* largest_error = nullptr) {
   Calls calls;
   const Watched watched([&](quire_op op, const void* args) {
     if (!calls.see(op, args) || calls.layer != layer) return;
@@ -45,7 +46,9 @@ std::vector<Mismatch> with_wrong_output(int layer, std::int64_t token, std::int6
     step = calls.step;
   });
   Run run = one_request();
-  return run.go(Watched::backend()).engine().verified().mismatches;
+  const Verified& verified = run.go(Watched::backend()).engine().verified();
+  if (largest_error != nullptr) *largest_error = verified.largest_error;
+  return verified.mismatches;
 }
 
 TEST_CASE("a wrong output is found in every layer, at the first and the last token, with its place") {
@@ -70,7 +73,10 @@ TEST_CASE("a wrong output is found in every layer, at the first and the last tok
       CHECK(allowed < 1e-5);
       if (token == 0) continue;
       CHECK(with_wrong_output(layer, token, element, static_cast<float>(1.6 * allowed + 0x1p-24), step).size() == 1);
-      CHECK(with_wrong_output(layer, token, element, static_cast<float>(0.4 * allowed), step).empty());
+      double largest_error = 0;
+      CHECK(with_wrong_output(layer, token, element, static_cast<float>(0.4 * allowed), step, &largest_error).empty());
+      if (layer > 0) CHECK(largest_error > 0.2);
+      CHECK(largest_error < 0.8);
     }
   }
   std::int64_t step = -1;
@@ -133,6 +139,25 @@ TEST_CASE("what a request began with is compared too") {
   CHECK(std::any_of(found.begin(), found.end(), [](const Mismatch& one) {
     return one.what == "state" && one.request == 1 && one.position == 127 && one.page == 1 && one.layer == "gdn 1";
   }));
+}
+
+TEST_CASE("after a cached prefix a wrong output has its token's place in the request") {
+  Run run;
+  run.text = line(0, 1100, 1, {1, 2, 3}) + line(1000000, 1200, 1, {1, 2, 8});
+  run.options.draft = 0;
+  Calls calls;
+  const Watched watched([&](quire_op op, const void* args) {
+    if (calls.see(op, args) && calls.layer == 3 && calls.positions.at(0).front() == 128) calls.out[2 * width + 95] += 0.25F;
+  });
+  run.go(Watched::backend());
+  REQUIRE(run.engine().verified().mismatches.size() == 1);
+  const Mismatch& one = run.engine().verified().mismatches.front();
+  CHECK(one.request == 1);
+  CHECK(one.position == 130);
+  CHECK(one.page == 2);  // request 0 gave it back, and it is the next to be given out
+  CHECK(one.step == calls.step);
+  CHECK(has(one.message, "layer gdn 2"));
+  CHECK(has(one.message, "head 1, element 47"));
 }
 
 TEST_CASE("what was not kept is missed") {
@@ -368,8 +393,8 @@ TEST_CASE("a page's place is that of every token before it, whoever computed the
 TEST_CASE("pages that go on from a cached prefix have their place after all of it") {
   // Request 1 goes on from blocks 1 and 2 of request 0 with block 4. Request 2 finds all three, request 3 nothing, request 4 block 1.
   Run run;
-  run.text = line(0, 1100, 1, {1, 2, 3}) + line(1000000, 2000, 1, {1, 2, 4, 5}) + line(2000000, 2000, 1, {1, 2, 4, 9}) + line(3000000, 1000, 1, {4, 8}) +
-             line(4000000, 1500, 1, {1, 4, 10});
+  run.text = line(0, 1100, 1, {1, 2, 3}) + line(1000000, 2000, 1, {1, 2, 4, 5}) + line(2000000, 2000, 1, {1, 2, 4, 9}) +
+             line(3000000, 1000, 1, {4, 8}) + line(4000000, 1500, 1, {1, 4, 10});
   run.options.draft = 0;
   run.go();
   CHECK(run.engine().counts().cached_tokens == 128 + 192 + 0 + 64);
