@@ -149,6 +149,19 @@ void verify(const Sequence& sequence, const Layers& layers, const PageCache& pag
   const std::int64_t page_size = pages.page_size(), computed = request.tokens() - sequence.prefix;
   verified.requests += 1;
   verified.tokens += computed;
+  // What is compared below is what there should be: outputs of each computed token in each layer, and a page for each page_size tokens.
+  const std::int64_t wanted_pages = (request.tokens() + page_size - 1) / page_size;
+  bool is_complete = static_cast<std::int64_t>(sequence.pages.size()) == wanted_pages && static_cast<std::int64_t>(outputs.steps.size()) == computed;
+  for (int layer = 0; layer < layers.count() && is_complete; ++layer) {
+    is_complete = static_cast<std::int64_t>(outputs.layers[static_cast<std::size_t>(layer)].size()) == computed * Layers::width(layer);
+  }
+  if (!is_complete) {
+    const std::int64_t step = outputs.steps.empty() ? 0 : outputs.steps.back();
+    verified.mismatches.push_back({step, request.number, {}, {}, {}, "output",
+                                   fmt::format("step {}, request {}: outputs of {} tokens and {} pages were kept, or fewer in some layer; there should be {} and {}", step,
+                                               request.number, outputs.steps.size(), sequence.pages.size(), computed, wanted_pages)});
+    return;
+  }
   for (int layer = 0; layer < layers.count(); ++layer) {
     const bool is_attention = layer == 0;
     Judge judge(is_attention ? contracts.attention : contracts.recurrence, verified.largest_error);

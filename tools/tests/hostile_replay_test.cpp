@@ -35,7 +35,8 @@ constexpr std::int64_t last_token = 208, last_page = 3;
 double allowed_in(const std::string& message) { return std::stod(message.substr(message.find("allowed ") + 8)); }
 
 // What is found when `delta` is added to one number of a token's output.
-std::vector<Mismatch> with_wrong_output(int layer, std::int64_t token, std::int64_t element, float delta, std::int64_t& step) {
+std::vector<Mismatch> with_wrong_output(int layer, std::int64_t token, std::int64_t element, float delta, std::int64_t& step,
+                                        double* largest_error = nullptr) {
   Calls calls;
   const Watched watched([&](quire_op op, const void* args) {
     if (!calls.see(op, args) || calls.layer != layer) return;
@@ -45,7 +46,9 @@ std::vector<Mismatch> with_wrong_output(int layer, std::int64_t token, std::int6
     step = calls.step;
   });
   Run run = one_request();
-  return run.go(Watched::backend()).engine().verified().mismatches;
+  const Verified& verified = run.go(Watched::backend()).engine().verified();
+  if (largest_error != nullptr) *largest_error = verified.largest_error;
+  return verified.mismatches;
 }
 
 TEST_CASE("a wrong output is found in every layer, at the first and the last token, with its place") {
@@ -70,7 +73,10 @@ TEST_CASE("a wrong output is found in every layer, at the first and the last tok
       CHECK(allowed < 1e-5);
       if (token == 0) continue;
       CHECK(with_wrong_output(layer, token, element, static_cast<float>(1.6 * allowed + 0x1p-24), step).size() == 1);
-      CHECK(with_wrong_output(layer, token, element, static_cast<float>(0.4 * allowed), step).empty());
+      double largest_error = 0;
+      CHECK(with_wrong_output(layer, token, element, static_cast<float>(0.4 * allowed), step, &largest_error).empty());
+      if (layer > 0) CHECK(largest_error > 0.2);
+      CHECK(largest_error < 0.8);
     }
   }
   std::int64_t step = -1;
@@ -133,6 +139,56 @@ TEST_CASE("what a request began with is compared too") {
   CHECK(std::any_of(found.begin(), found.end(), [](const Mismatch& one) {
     return one.what == "state" && one.request == 1 && one.position == 127 && one.page == 1 && one.layer == "gdn 1";
   }));
+}
+
+TEST_CASE("after a cached prefix a wrong output has its token's place in the request") {
+  Run run;
+  run.text = line(0, 1100, 1, {1, 2, 3}) + line(1000000, 1200, 1, {1, 2, 8});
+  run.options.draft = 0;
+  Calls calls;
+  const Watched watched([&](quire_op op, const void* args) {
+    if (calls.see(op, args) && calls.layer == 3 && calls.positions.at(0).front() == 128) calls.out[2 * width + 95] += 0.25F;
+  });
+  run.go(Watched::backend());
+  REQUIRE(run.engine().verified().mismatches.size() == 1);
+  const Mismatch& one = run.engine().verified().mismatches.front();
+  CHECK(one.request == 1);
+  CHECK(one.position == 130);
+  CHECK(one.page == 2);  // request 0 gave it back, and it is the next to be given out
+  CHECK(one.step == calls.step);
+  CHECK(has(one.message, "layer gdn 2"));
+  CHECK(has(one.message, "head 1, element 47"));
+}
+
+TEST_CASE("what was not kept is missed") {
+  // A request by hand, without a step: everything of it is missing, then the last number of one layer, then a page.
+  Options options;
+  options.layers = 1;
+  const Layers layers(options, 3, 64, On{&backend("reference"), nullptr});
+  const PageCache pages(3, 64);
+  Request request;
+  request.number = 7, request.prompt = 70, request.block_size = 64;
+  Sequence sequence;
+  sequence.request = &request;
+  sequence.outputs = std::make_unique<Outputs>();
+  sequence.outputs->layers.resize(2);
+  sequence.pages = {0, 1};
+  const auto told = [&] {
+    Verified verified;
+    verify(sequence, layers, pages, Activations(0), 64, Contracts::of(backend("reference")), verified);
+    return verified.mismatches.empty() ? std::string() : verified.mismatches.front().message;
+  };
+  CHECK(told() == "step 0, request 7: outputs of 0 tokens and 2 pages were kept, or fewer in some layer; there should be 70 and 2");
+  sequence.outputs->steps.assign(70, 4);
+  for (std::vector<float>& layer : sequence.outputs->layers) layer.assign(static_cast<std::size_t>(70 * width), 0.0F);
+  CHECK(has(told(), "token 0: output"));  // complete and wrong
+  sequence.outputs->layers[1].pop_back();
+  CHECK(has(told(), "step 4, request 7: outputs of 70 tokens and 2 pages were kept, or fewer in some layer"));
+  sequence.outputs->layers[1].push_back(0);
+  for (const std::vector<PageId>& wrong : {std::vector<PageId>{0}, std::vector<PageId>{0, 1, 2}}) {
+    sequence.pages = wrong;
+    CHECK(has(told(), "there should be 70 and 2"));
+  }
 }
 
 // The numbers of a page at its corners, with their layers. Without drafts a page has the slots 64 * id ... and the state id.
@@ -334,6 +390,17 @@ TEST_CASE("a page's place is that of every token before it, whoever computed the
   CHECK(run.engine().verified().mismatches.empty());
 }
 
+TEST_CASE("pages that go on from a cached prefix have their place after all of it") {
+  // Request 1 goes on from blocks 1 and 2 of request 0 with block 4. Request 2 finds all three, request 3 nothing, request 4 block 1.
+  Run run;
+  run.text = line(0, 1100, 1, {1, 2, 3}) + line(1000000, 2000, 1, {1, 2, 4, 5}) + line(2000000, 2000, 1, {1, 2, 4, 9}) +
+             line(3000000, 1000, 1, {4, 8}) + line(4000000, 1500, 1, {1, 4, 10});
+  run.options.draft = 0;
+  run.go();
+  CHECK(run.engine().counts().cached_tokens == 128 + 192 + 0 + 64);
+  CHECK(run.engine().verified().mismatches.empty());
+}
+
 TEST_CASE("pages whose tokens come from several blocks differ when one of them does") {
   // Pages of 128 tokens, blocks of 64: page 0 of each request begins or ends like another's.
   Run run;
@@ -412,6 +479,34 @@ TEST_CASE("a request is admitted only when every page that it may need can be ha
   CHECK(lanes(drafting, 16, 1) == 2);
 }
 
+TEST_CASE("a step stays in its budget, and a prompt's pieces end anywhere") {
+  Run run;
+  run.text = line(0, 80, 1600, {}) + line(0, 80, 1600, {}) + line(0, 80, 1600, {});
+  run.options.draft = 1;
+  run.options.batch_tokens = 8;
+  run.options.verify = 0;
+  run.go();
+  CHECK(run.engine().counts().most_tokens == 8);  // a draft of six nodes and two tokens, or less
+  CHECK(run.engine().counts().drafts > 100);
+
+  Run pieces;
+  pieces.text = line(0, 16000, 1, {});
+  pieces.options.piece = 64;
+  pieces.options.verify = 0;
+  Calls calls;
+  std::vector<std::int64_t> lengths;
+  std::set<std::int64_t> ends;
+  const Watched watched([&](quire_op op, const void* args) {
+    if (!calls.see(op, args) || calls.layer != 0) return;
+    lengths.push_back(static_cast<std::int64_t>(calls.positions.at(0).size()));
+    ends.insert((calls.positions.at(0).back() + 1) % 64);
+  });
+  pieces.go(Watched::backend());
+  lengths.pop_back();  // what was left
+  for (const std::int64_t length : lengths) CHECK((length > 64 - 64 / 4 - 1 && length <= 64));
+  CHECK(ends.size() > 16);
+}
+
 TEST_CASE("drafts are counted as the calls show them") {
   Run run;
   run.text = line(0, 400, 3000, {1});
@@ -445,6 +540,26 @@ TEST_CASE("drafts are counted as the calls show them") {
   CHECK(run.engine().verified().states == 3 * ((run.trace.tokens() + 63) / 64));
 }
 
+TEST_CASE("a row that is cleared names nothing") {
+  Tables tables(2, 150, 64);  // the last block has 22 columns
+  Page page;
+  page.state = 9;
+  for (std::int64_t slot = 640; slot < 704; ++slot) page.slots.push_back(slot);
+  for (const std::int64_t row : {0, 1}) {
+    for (const std::int64_t j : {0, 2}) tables.name_page(row, j, page);
+  }
+  CHECK(tables.slot(1, 63) == 703);
+  CHECK(tables.slot(1, 64) == -1);
+  CHECK(tables.slot(1, 149) == 640 + 21);
+  CHECK(tables.state(1, 2) == 9);
+  CHECK(tables.state(1, 1) == -1);
+  tables.clear(1);
+  for (std::int64_t p = 0; p < 150; ++p) CHECK(tables.slot(1, p) == -1);
+  for (std::int64_t j = 0; j < 3; ++j) CHECK(tables.state(1, j) == -1);
+  CHECK(tables.slot(0, 149) == 640 + 21);  // the other row stays
+  CHECK(tables.state(0, 2) == 9);
+}
+
 TEST_CASE("books that don't come out even are told") {
   PageCache pages(3, 64);
   CHECK(pages.imbalance().empty());
@@ -467,6 +582,20 @@ TEST_CASE("books that don't come out even are told") {
   CHECK(pages.imbalance() == "page 1 has -1 holders, and no request is left");
   pages.page(1).holders = 0;
   CHECK(pages.imbalance().empty());
+}
+
+TEST_CASE("a run that can't go on says so") {
+  // Four pages are needed and there are three; `settle`, which would refuse it, is not asked.
+  Run run = one_request();
+  run.prepare();
+  run.options.pages = 3;
+  Engine engine(run.options, run.trace, backend("reference"));
+  engine.round();
+  CHECK(engine.is_broken());
+  REQUIRE(engine.verified().mismatches.size() == 1);
+  CHECK(engine.verified().mismatches.front().what == "stuck");
+  CHECK(engine.verified().mismatches.front().message ==
+        "step 0: request 0 can't be admitted though none runs: 3 of 3 pages and 1 of 1 rows can be had");
 }
 
 }  // namespace
