@@ -69,8 +69,8 @@ class PageCache {
 
   /// Every page in the cache.
   std::vector<PageId> shared_pages() const;
-  /// What is wrong with the books when no sequence is left: a page that is still held or is lost, a slot or a state that two pages name.
-  /// Empty: nothing.
+  /// What is wrong with the books when no sequence is left: a page that is still held or is lost, a slot or a state that two pages name, a
+  /// page that counts as shared and has no key, or the other way about. Empty: nothing.
   std::string imbalance() const;
   /// For --fault evict: a cached page that a sequence holds, or -1. It is taken as if nobody did.
   PageId take_held();

@@ -160,6 +160,16 @@ TEST_CASE("after a cached prefix a wrong output has its token's place in the req
   CHECK(has(one.message, "head 1, element 47"));
 }
 
+TEST_CASE("a request that is saved is verified, whatever share is") {
+  for (const bool is_saved : {false, true}) {
+    Run run;
+    run.options.verify = 0;
+    run.options.requests = 5;
+    if (is_saved) run.options.save = "case.json", run.options.save_request = 3;  // written only when `save` is called
+    CHECK(run.go().engine().verified().requests == (is_saved ? 1 : 0));
+  }
+}
+
 TEST_CASE("what was not kept is missed") {
   // A request by hand, without a step: everything of it is missing, then the last number of one layer, then a page.
   Options options;
@@ -581,6 +591,12 @@ TEST_CASE("books that don't come out even are told") {
   pages.page(1).holders = -1;
   CHECK(pages.imbalance() == "page 1 has -1 holders, and no request is left");
   pages.page(1).holders = 0;
+  pages.page(1).is_shared = true;
+  CHECK(pages.imbalance() == "page 1 counts as shared, and no key names it");
+  pages.page(1).is_shared = false;
+  pages.page(0).is_shared = false;
+  CHECK(pages.imbalance() == "page 0 counts as not shared, and a key names it");
+  pages.page(0).is_shared = true;
   CHECK(pages.imbalance().empty());
 }
 
