@@ -117,6 +117,11 @@ std::string PageCache::imbalance() const {
       slot_owner = id;
     }
   }
+  const std::vector<PageId> cached = shared_pages();
+  for (PageId id = 0; id < size(); ++id) {
+    const bool is_cached = std::binary_search(cached.begin(), cached.end(), id);
+    if (page(id).is_shared != is_cached) return fmt::format("page {} counts as {}shared, and {} key names it", id, is_cached ? "not " : "", is_cached ? "a" : "no");
+  }
   if (available() != size()) return fmt::format("{} pages can be had of {}, and no request is left", available(), size());
   return {};
 }

@@ -71,8 +71,8 @@ class PageCache {
   std::vector<PageId> shared_pages() const;
   /// The cached page that was used last and that a sequence holds, or -1: for --fault evict.
   PageId latest_held() const;
-  /// What is wrong with the books when no sequence is left: a page that is still held or is lost, a slot or a state that two pages name.
-  /// Empty: nothing.
+  /// What is wrong with the books when no sequence is left: a page that is still held or is lost, a slot or a state that two pages name, a
+  /// page that counts as shared and has no key, or the other way about. Empty: nothing.
   std::string imbalance() const;
 
  private:

@@ -121,6 +121,14 @@ TEST_CASE("pages are shared, held, evicted and reused") {
   CHECK(counts.cached == 2);
   CHECK(counts.shared == 1);
   CHECK(counts.most_held == 3);
+  pages.release({first, second, third});       // an evicted page is a page like any other
+  CHECK_FALSE(pages.page(second).is_shared);
+  CHECK(pages.imbalance().empty());
+  for (const PageId evicted : {PageId{-1}, PageId{-1}, first}) {  // the two that were not shared first
+    const PageId taken = pages.take();
+    CHECK(pages.last_was_evicted() == (evicted == first));
+    CHECK((taken == first) == (evicted == first));
+  }
 }
 
 TEST_CASE("of a prefix the end is evicted first") {
