@@ -37,8 +37,9 @@ std::int64_t Engine::cached_prefix(const Request& request, std::vector<PageId>& 
 }
 
 bool Engine::wants_verification(const Request& request) const {
-  // Of any share the first request is one, so that a short run verifies something too.
-  return (options_.verify > 0 && request.number == first_request_) || chance(options_.seed, Choice::verify, request.number) < options_.verify;
+  // Of any share the first request is one, so that a short run verifies something too; and so is one that is saved.
+  return (options_.verify > 0 && request.number == first_request_) || chance(options_.seed, Choice::verify, request.number) < options_.verify ||
+         options_.save_request == request.number;
 }
 
 // Pages that running requests may still take.
