@@ -1,5 +1,7 @@
 // An engine's sizes: long sequences, wide batches, tables of many columns and pools of many pages. Each figure should follow the call's tokens
 // and the columns that they see, and not the table's width or the pool's size.
+#include "bench_tensors.h"
+
 #include <quire/ops.h>
 #include <quire/pages.h>
 
@@ -12,19 +14,9 @@ namespace {
 
 using quire::DType;
 using quire::Tensor;
+using quire::bench::filled;
 
 constexpr std::int64_t page_size = 512;
-
-// A fixed, cheap sequence of values in [-1, 1).
-Tensor filled(quire::Shape shape) {
-  Tensor tensor = Tensor::empty(DType::f32, std::move(shape));
-  std::uint32_t state = 12345;
-  for (std::int64_t i = 0; i < tensor.elements(); ++i) {
-    state = state * 1664525U + 1013904223U;
-    tensor.data<float>()[i] = static_cast<float>(state >> 8) * 0x1p-23F - 1.0F;
-  }
-  return tensor;
-}
 
 quire::GdnInputs gdn_inputs(const quire::Shape& lead) {
   const auto shaped = [&](std::initializer_list<std::int64_t> rest) {

@@ -1,6 +1,8 @@
 // What the reference's main calls cost: prefill of the gated delta rule, attention of one token, extend of a chunk.
 //
 // QUIRE_THREADS and QUIRE_ISA choose threads and instruction set, as everywhere.
+#include "bench_tensors.h"
+
 #include <quire/ops.h>
 
 #include <benchmark/benchmark.h>
@@ -13,17 +15,7 @@ namespace {
 
 using quire::DType;
 using quire::Tensor;
-
-// A fixed, cheap sequence of values in [-1, 1); speed does not depend on them.
-Tensor filled(quire::Shape shape) {
-  Tensor tensor = Tensor::empty(DType::f32, std::move(shape));
-  std::uint32_t state = 12345;
-  for (std::int64_t i = 0; i < tensor.elements(); ++i) {
-    state = state * 1664525U + 1013904223U;
-    tensor.data<float>()[i] = static_cast<float>(state >> 8) * 0x1p-23F - 1.0F;
-  }
-  return tensor;
-}
+using quire::bench::filled;
 
 Tensor numbers(std::int64_t begin, std::int64_t count, quire::Shape shape) {
   std::vector<std::int64_t> values(static_cast<std::size_t>(count));

@@ -316,13 +316,8 @@ PhaseSeconds Engine::seconds() const {
 std::uint64_t Engine::digest() const {
   BitHash all = outputs_hash_;
   for (const PageId id : pages_.shared_pages()) {
-    const Page& page = pages_.page(id);
     all.add(&id, sizeof id);
-    for (const std::int64_t slot : page.slots) {
-      all.add(layers_.k_pool().data<float>() + slot * Sizes::head, Sizes::head * sizeof(float));
-      all.add(layers_.v_pool().data<float>() + slot * Sizes::head_value, Sizes::head_value * sizeof(float));
-    }
-    for (int layer = 1; layer < layers_.count(); ++layer) all.add(layers_.states(layer).data<float>() + page.state * Sizes::state, Sizes::state * sizeof(float));
+    for (int layer = 0; layer < layers_.count(); ++layer) layers_.add_to(all, pages_.page(id), layer);
   }
   return all.value();
 }

@@ -67,6 +67,17 @@ std::int64_t Layers::bytes(std::int64_t pages, std::int64_t page_size, std::int6
   return count_elements(Shape{pages, page_size * slot + layers * Sizes::state, 4}, "--pages");
 }
 
+void Layers::add_to(BitHash& hash, const Page& page, int layer) const {
+  if (layer > 0) {
+    hash.add(states(layer).data<float>() + page.state * Sizes::state, Sizes::state * sizeof(float));
+    return;
+  }
+  for (const std::int64_t slot : page.slots) {
+    hash.add(k_pool_.data<float>() + slot * Sizes::head, Sizes::head * sizeof(float));
+    hash.add(v_pool_.data<float>() + slot * Sizes::head_value, Sizes::head_value * sizeof(float));
+  }
+}
+
 void Layers::poison(const Page& page) {
   constexpr float poison = std::numeric_limits<float>::quiet_NaN();
   for (const std::int64_t slot : page.slots) {

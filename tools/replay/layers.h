@@ -3,6 +3,7 @@
 
 #include "activations.h"
 #include "batch.h"
+#include "bit_hash.h"
 #include "fault.h"
 #include "options.h"
 
@@ -40,6 +41,8 @@ class Layers {
   /// [pages, H, V, K] of a gated-delta layer, counted as in `name`.
   const Tensor& states(int layer) const { return states_[static_cast<std::size_t>(layer) - 1]; }
 
+  /// Adds a layer's part of a page: its keys and values slot by slot, or its state.
+  void add_to(BitHash& hash, const Page& page, int layer) const;
   /// A page that was never written holds NaN, so that reading it shows.
   void poison(const Page& page);
 

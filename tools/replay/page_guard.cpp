@@ -1,24 +1,16 @@
 // Hashes of shared pages.
 #include "page_guard.h"
 
-#include "bit_hash.h"
-
 #include <algorithm>
 
 namespace quire::replay {
 
 PageGuard::Hashes PageGuard::hashes(PageId id) const {
-  const Page& page = pages_.page(id);
-  BitHash attention;
-  for (const std::int64_t slot : page.slots) {
-    attention.add(layers_.k_pool().data<float>() + slot * Sizes::head, Sizes::head * sizeof(float));
-    attention.add(layers_.v_pool().data<float>() + slot * Sizes::head_value, Sizes::head_value * sizeof(float));
-  }
-  Hashes all = {attention.value()};
-  for (int layer = 1; layer < layers_.count(); ++layer) {
-    BitHash state;
-    state.add(layers_.states(layer).data<float>() + page.state * Sizes::state, Sizes::state * sizeof(float));
-    all.push_back(state.value());
+  Hashes all;
+  for (int layer = 0; layer < layers_.count(); ++layer) {
+    BitHash hash;
+    layers_.add_to(hash, pages_.page(id), layer);
+    all.push_back(hash.value());
   }
   return all;
 }

@@ -68,12 +68,11 @@ void StepRecorder::record_lanes(std::int64_t step, const Batch& batch, const Act
     take_states(lane);
   }
   const bool is_draft = batch.kind == StepKind::draft, is_decode = batch.kind == StepKind::decode;
-  const Json plain = index(step, batch, false);
+  const Json whole = index(step, batch, is_draft);
   const std::string pages = fmt::format("pages{}", step);
-  if (!is_draft) steps_.push_back({{"op", "page_table"}, {"as", pages}, {"index", plain}, {"page_size", pages_.page_size()}});
+  if (!is_draft) steps_.push_back({{"op", "page_table"}, {"as", pages}, {"index", whole}, {"page_size", pages_.page_size()}});
 
-  Json windowed = is_draft ? index(step, batch, true) : plain;
-  const Json whole = windowed;
+  Json windowed = whole;
   windowed["then"].insert(windowed["then"].begin(), Json{{"window", options_.window}});
   const Shape cells = {batch.size(), batch.seq};
   const auto shaped = [](Shape lead, std::initializer_list<std::int64_t> rest) {
@@ -143,7 +142,8 @@ Json StepRecorder::index(std::int64_t step, const Batch& batch, bool is_draft) {
   }
   Json built = {{"pos", tensor(fmt::format("step{}.pos", step), index.pos())}, {"table", nullptr}, {"row", std::move(rows)}, {"every", std::move(states)}, {"then", Json::array()}};
   if (is_draft) {
-    const Tensor slots = drafted(index, batch, pages_).draft_tokens()->slots.clone(), sees = drafted(index, batch, pages_).draft_tokens()->sees;
+    const Draft draft = *drafted(index, batch, pages_).draft_tokens();
+    const Tensor slots = draft.slots.clone(), sees = draft.sees;
     for (std::int64_t n = 0; n < slots.elements(); ++n) slots.data<std::int64_t>()[n] = number_of(slots_, slots.data<std::int64_t>()[n]);
     built["then"].push_back(
         {{"draft", {{"slots", tensor(fmt::format("step{}.draft.slots", step), slots)}, {"sees", tensor(fmt::format("step{}.draft.sees", step), sees)}}}});
