@@ -16,6 +16,7 @@ Tensor filled(Shape shape, std::int64_t value) {
 }  // namespace
 
 void Batch::add(Lane lane) {
+  first.push_back(tokens);
   seq = std::max(seq, lane.count);
   tokens += lane.count;
   lanes.push_back(std::move(lane));

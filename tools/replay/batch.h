@@ -32,6 +32,8 @@ struct Batch {
   std::vector<Lane> lanes;
   std::int64_t seq = 0, tokens = 0;
 
+  std::vector<std::int64_t> first;  ///< of each lane's tokens, where all tokens stand packed one after another
+
   void add(Lane lane);
   std::int64_t size() const { return static_cast<std::int64_t>(lanes.size()); }
   std::int64_t cell(std::int64_t b, std::int64_t i) const { return (b + 1) * seq - lanes[static_cast<std::size_t>(b)].count + i; }

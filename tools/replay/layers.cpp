@@ -29,25 +29,22 @@ Shape joined(Shape lead, std::int64_t heads, std::int64_t width = 0) {
 /// Calls body(lane, b, i, packed place) for a step's tokens on several threads.
 template <typename Body>
 void for_tokens(const Batch& batch, const Body& body) {
-  std::vector<std::int64_t> first = {0};
-  for (const Lane& lane : batch.lanes) first.push_back(first.back() + lane.count);
   constexpr std::int64_t together = 32;
   const std::int64_t parts = (batch.tokens + together - 1) / together;
   parallel_for(parts, static_cast<double>(batch.tokens) * 3000, [&](std::int64_t part) {
     const std::int64_t begin = part * together, end = std::min(begin + together, batch.tokens);
-    std::int64_t b = std::upper_bound(first.begin(), first.end(), begin) - first.begin() - 1;
+    std::int64_t b = std::upper_bound(batch.first.begin(), batch.first.end(), begin) - batch.first.begin() - 1;
     for (std::int64_t n = begin; n < end; ++n) {
-      while (n >= first[static_cast<std::size_t>(b) + 1]) ++b;
-      body(batch.lanes[static_cast<std::size_t>(b)], b, n - first[static_cast<std::size_t>(b)], n);
+      const auto first = [&] { return batch.first[static_cast<std::size_t>(b)]; };
+      while (n >= first() + batch.lanes[static_cast<std::size_t>(b)].count) ++b;
+      body(batch.lanes[static_cast<std::size_t>(b)], b, n - first(), n);
     }
   });
 }
 
 LayerOutput output_of(Tensor tensor, int layer, const Batch& batch, bool packed) {
-  std::vector<std::int64_t> first = {0};
-  for (const Lane& lane : batch.lanes) first.push_back(first.back() + lane.count);
-  return {std::move(tensor), Layers::width(layer), [&batch, packed, first](std::int64_t b, std::int64_t i) {
-            return packed ? first[static_cast<std::size_t>(b)] + i : batch.cell(b, i);
+  return {std::move(tensor), Layers::width(layer), [&batch, packed](std::int64_t b, std::int64_t i) {
+            return packed ? batch.first[static_cast<std::size_t>(b)] + i : batch.cell(b, i);
           }};
 }
 

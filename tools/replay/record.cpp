@@ -55,7 +55,7 @@ StepRecorder::StepRecorder(const Options& options, const Layers& layers, const P
 void StepRecorder::record(std::int64_t step, const Batch& batch, const Activations& activations) {
   if (options_.save_step == step) return record_lanes(step, batch, activations);
   if (!options_.save_request) return;
-  Batch own{batch.kind, {}, 0, 0};
+  Batch own{batch.kind, {}, 0, 0, {}};
   for (const Lane& lane : batch.lanes) {
     if (lane.sequence->request->number == *options_.save_request) own.add(lane);
   }
@@ -95,9 +95,8 @@ void StepRecorder::record_lanes(std::int64_t step, const Batch& batch, const Act
     k = shaped(lead, {Sizes::gdn_query_heads, Sizes::key});
     v = shaped(lead, {Sizes::gdn_value_heads, Sizes::value});
     Tensor g = shaped(lead, {Sizes::gdn_value_heads}), beta = shaped(lead, {Sizes::gdn_value_heads});
-    std::int64_t packed = 0;
     batch.for_each([&](const Lane& lane, std::int64_t b, std::int64_t i) {
-      const std::int64_t at = is_draft ? batch.cell(b, i) : packed++;
+      const std::int64_t at = is_draft ? batch.cell(b, i) : batch.first[static_cast<std::size_t>(b)] + i;
       activations.gdn(lane.token(i), layer - 1, q.data<float>() + at * Sizes::key, k.data<float>() + at * Sizes::key, v.data<float>() + at * Sizes::gdn_output,
                       g.data<float>() + at * Sizes::gdn_value_heads, beta.data<float>() + at * Sizes::gdn_value_heads);
     });

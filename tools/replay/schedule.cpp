@@ -91,7 +91,7 @@ void Engine::admit() {
 
 // Decoding requests first, one token or one draft each; then prompts in order of admission, in uneven pieces.
 std::vector<Batch> Engine::plan() {
-  Batch drafts{StepKind::draft, {}, 0, 0}, decodes{StepKind::decode, {}, 0, 0}, prefills{StepKind::prefill, {}, 0, 0};
+  Batch drafts{StepKind::draft, {}, 0, 0, {}}, decodes{StepKind::decode, {}, 0, 0, {}}, prefills{StepKind::prefill, {}, 0, 0, {}};
   std::int64_t budget = options_.batch_tokens;
   for (Sequence& sequence : running_) {
     if (!sequence.is_decoding() || budget == 0) continue;
