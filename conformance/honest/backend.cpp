@@ -55,14 +55,14 @@ quire_status device_count(std::int32_t* count) {
 }
 quire_status device_info(std::int32_t ordinal, quire_device_info* info) {
   if (ordinal != 0) return fail(QUIRE_INVALID_ARGUMENT, "ordinal: " + std::to_string(ordinal) + "; allowed: 0");
-  *info = {sizeof *info, {QUIRE_DEVICE_CPU, 0}, "this machine's processor", 0};
+  *info = {sizeof *info, {QUIRE_DEVICE_CPU, 0}, "this machine's processor", 0, 1};
   return QUIRE_OK;
 }
-quire_status allocate(quire_device, std::size_t bytes, void** data) {
+quire_status allocate(quire_device, quire_stream*, std::size_t bytes, void** data) {
   *data = ::operator new (bytes > 0 ? bytes : 1, std::align_val_t{64}, std::nothrow);
   return *data != nullptr ? QUIRE_OK : fail(QUIRE_UNAVAILABLE, "bytes: no memory for them");
 }
-quire_status free_memory(quire_device, void* data) {
+quire_status free_memory(quire_device, quire_stream*, void* data) {
   ::operator delete (data, std::align_val_t{64});
   return QUIRE_OK;
 }
@@ -86,6 +86,7 @@ quire_status event_create(quire_device, quire_event** event) {
 quire_status event_destroy(quire_event*) { return QUIRE_OK; }
 quire_status event_record(quire_event*, quire_stream*) { return QUIRE_OK; }
 quire_status event_wait(quire_event*, quire_stream*) { return QUIRE_OK; }
+quire_status event_synchronize(quire_event*) { return QUIRE_OK; }
 quire_status workspace(quire_op, const void*, std::size_t* bytes) {
   *bytes = 0;
   return QUIRE_OK;
@@ -124,7 +125,7 @@ quire_status describe_as(const char* name, const char* description, quire_backen
   const std::size_t size = info->struct_size < sizeof *info ? info->struct_size : sizeof *info;
   const quire_backend_info full{
       size, name, "0.1.0", description, dtypes_that([](DType) { return true; }), dtypes_that(is_compute_float), dtypes_that(is_state),
-      -1,   0};
+      -1,   0, nullptr};
   std::memcpy(info, &full, size);
   return QUIRE_OK;
 }
@@ -163,6 +164,7 @@ quire_backend_table host_table(Describe describe, Supports supports, Run run, Co
           event_destroy,
           event_record,
           event_wait,
+          event_synchronize,
           supports,
           workspace,
           run,

@@ -45,21 +45,24 @@ static quire_status fail(const char* why) {
   return QUIRE_UNSUPPORTED;
 }
 static quire_status describe(quire_backend_info* info) {
-  quire_backend_info full = {sizeof full, "written in C", "1", "answers no op", 1u << QUIRE_F32, 0, 0, -1, QUIRE_BUILD_DEBUG};
+  quire_backend_info full = {sizeof full, "written in C", "1", "answers no op", 1u << QUIRE_F32, 0, 0, -1, QUIRE_BUILD_DEBUG, "no driver"};
   full.struct_size = info->struct_size < sizeof full ? info->struct_size : sizeof full;
   memcpy(info, &full, full.struct_size);
   return QUIRE_OK;
 }
 static quire_status device_count(int32_t* count) { *count = 1; return QUIRE_OK; }
 static quire_status device_info(int32_t ordinal, quire_device_info* info) {
-  const quire_device_info full = {sizeof full, {QUIRE_DEVICE_CPU, 0}, "a processor", 0};
+  const quire_device_info full = {sizeof full, {QUIRE_DEVICE_CPU, 0}, "a processor", 0, 1};
   if (ordinal != 0) return fail("ordinal: allowed: 0");
   *info = full;
   return QUIRE_OK;
 }
 static const char* last_error(void) { return last_failure; }
-static quire_status allocate(quire_device device, size_t bytes, void** data) { (void)device; (void)bytes; *data = NULL; return fail("allocate"); }
-static quire_status free_memory(quire_device device, void* data) { (void)device; (void)data; return QUIRE_OK; }
+static quire_status allocate(quire_device device, quire_stream* stream, size_t bytes, void** data) {
+  (void)device; (void)stream; (void)bytes;
+  *data = NULL; return fail("allocate");
+}
+static quire_status free_memory(quire_device device, quire_stream* stream, void* data) { (void)device; (void)stream; (void)data; return QUIRE_OK; }
 static quire_status copy(quire_stream* stream, void* to, quire_device to_device, const void* from, quire_device from_device, size_t bytes) {
   (void)stream; (void)to_device; (void)from_device;
   memmove(to, from, bytes);
@@ -96,7 +99,7 @@ static quire_status step_free(quire_step* step) { (void)step; return QUIRE_OK; }
 const quire_backend_table* quire_header_query(const quire_host* host, uint32_t min_version, uint32_t max_version, const char** reason) {
   static const quire_backend_table table = {
       sizeof(quire_backend_table), QUIRE_ABI_VERSION, QUIRE_SEMANTICS_VERSION, describe, device_count, device_info, last_error,
-      allocate, free_memory, copy, stream_create, stream_of, stream_of, event_create, event_destroy, event_on, event_on, supports,
+      allocate, free_memory, copy, stream_create, stream_of, stream_of, event_create, event_destroy, event_on, event_on, event_destroy, supports,
       workspace, run, contract, capture, launch, step_free};
   if (host->struct_size < sizeof *host || table.abi_version < min_version || table.abi_version > max_version) {
     *reason = "it speaks another ABI version";
@@ -250,12 +253,12 @@ static const char* run_memory(const quire_backend_table* table) {
   quire_event* event = NULL;
   quire_step* step = NULL;
   size_t bytes = 9;
-  EXPECT(table->allocate(host, sizeof from, &memory) == QUIRE_OK && memory != NULL);
+  EXPECT(table->allocate(host, stream, sizeof from, &memory) == QUIRE_OK && memory != NULL);
   EXPECT(table->stream_create(host, &stream) == QUIRE_OK && table->event_create(host, &event) == QUIRE_OK);
   EXPECT(table->copy(stream, memory, host, &from, host, sizeof from) == QUIRE_OK);
-  EXPECT(table->event_record(event, stream) == QUIRE_OK && table->event_wait(event, NULL) == QUIRE_OK);
+  EXPECT(table->event_record(event, stream) == QUIRE_OK && table->event_wait(event, NULL) == QUIRE_OK && table->event_synchronize(event) == QUIRE_OK);
   EXPECT(table->synchronize(stream) == QUIRE_OK && memcmp(memory, &from, sizeof from) == 0);
-  EXPECT(table->event_destroy(event) == QUIRE_OK && table->stream_destroy(stream) == QUIRE_OK && table->free(host, memory) == QUIRE_OK);
+  EXPECT(table->event_destroy(event) == QUIRE_OK && table->stream_destroy(stream) == QUIRE_OK && table->free(host, NULL, memory) == QUIRE_OK);
   int64_t pos_data[1] = {0}, out_data[1] = {0};
   DENSE(pos, pos_data, QUIRE_I64, 2, 1, 1);
   DENSE(out, out_data, QUIRE_I64, 2, 1, 1);

@@ -90,7 +90,7 @@ quire_status describe(quire_backend_info* info) {
     }
     const std::size_t size = info->struct_size < sizeof *info ? info->struct_size : sizeof *info;
     const quire_backend_info full{size, "reference", "0.1.0", kept(std::move(description)), dtypes_that([](DType) { return true; }),
-                                  dtypes_that(is_compute_float), dtypes_that(is_state), 0, build_bits()};
+                                  dtypes_that(is_compute_float), dtypes_that(is_state), 0, build_bits(), nullptr};
     std::memcpy(info, &full, size);
   });
 }
@@ -103,16 +103,16 @@ quire_status device_count(std::int32_t* count) {
 quire_status device_info(std::int32_t ordinal, quire_device_info* info) {
   if (ordinal != 0) return fail(QUIRE_INVALID_ARGUMENT, fmt::format("ordinal: {}; allowed: 0", ordinal));
   const std::int64_t memory = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::int64_t>(sysconf(_SC_PAGE_SIZE));
-  *info = {sizeof *info, {QUIRE_DEVICE_CPU, 0}, "this machine's processor", memory};
+  *info = {sizeof *info, {QUIRE_DEVICE_CPU, 0}, "this machine's processor", memory, 1};
   return QUIRE_OK;
 }
 
-quire_status allocate(quire_device, std::size_t bytes, void** data) {
+quire_status allocate(quire_device, quire_stream*, std::size_t bytes, void** data) {
   *data = ::operator new(bytes > 0 ? bytes : 1, std::align_val_t{64}, std::nothrow);
   return *data != nullptr ? QUIRE_OK : fail(QUIRE_UNAVAILABLE, fmt::format("bytes: {}; no memory for them", bytes));
 }
 
-quire_status free_memory(quire_device, void* data) {
+quire_status free_memory(quire_device, quire_stream*, void* data) {
   ::operator delete(data, std::align_val_t{64});
   return QUIRE_OK;
 }
@@ -137,6 +137,7 @@ quire_status event_create(quire_device, quire_event** event) {
 quire_status event_destroy(quire_event*) { return QUIRE_OK; }
 quire_status event_record(quire_event*, quire_stream*) { return QUIRE_OK; }
 quire_status event_wait(quire_event*, quire_stream*) { return QUIRE_OK; }
+quire_status event_synchronize(quire_event*) { return QUIRE_OK; }
 
 bool on_host(quire_op op, const void* args) {
   const Call call(op, args);
@@ -198,7 +199,7 @@ quire_status step_free(quire_step*) { return QUIRE_OK; }
 constexpr quire_backend_table table = {sizeof(quire_backend_table), QUIRE_ABI_VERSION, QUIRE_SEMANTICS_VERSION,
                                        describe,     device_count,  device_info,    last_error,   allocate,     free_memory,
                                        copy,         stream_create, stream_destroy, synchronize,  event_create, event_destroy,
-                                       event_record, event_wait,    supports,       workspace,    run,          contract,
+                                       event_record, event_wait,    event_synchronize, supports,    workspace,    run,          contract,
                                        capture,      launch,        step_free};
 
 }  // namespace

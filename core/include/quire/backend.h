@@ -61,12 +61,13 @@ enum {
 
 /* ---- devices and tensors ---- */
 
-/* Device types carry DLPack's numbers: 1 CPU, 2 CUDA, 3 CUDA pinned host, 10 ROCm, 11 ROCm pinned host. */
+/* Device types carry DLPack's numbers: 1 CPU, 2 CUDA, 3 CUDA pinned host, 10 ROCm, 11 ROCm pinned host, 12 an extension: a device of
+ * some other kind, also one that software plays. */
 typedef struct quire_device {
   int32_t type;
   int32_t id;
 } quire_device;
-enum { QUIRE_DEVICE_CPU = 1, QUIRE_DEVICE_CUDA = 2, QUIRE_DEVICE_ROCM = 10 };
+enum { QUIRE_DEVICE_CPU = 1, QUIRE_DEVICE_CUDA = 2, QUIRE_DEVICE_ROCM = 10, QUIRE_DEVICE_EXTENSION = 12 };
 
 /* A tensor that somebody else owns. `shape` and `strides` have `rank` entries; the strides count elements. `data` is the address of
  * element (0, ..., 0); it may be null where an axis is empty. */
@@ -278,6 +279,7 @@ typedef struct quire_backend_info {
   uint64_t state_dtypes;    /* those of recurrent states */
   int32_t rank;             /* the default backend is the available one of highest rank; negative: never by default */
   uint32_t build;           /* QUIRE_BUILD_* bits */
+  const char* driver;       /* driver and runtime with their versions, found or missing, for people; null where there is none to name */
 } quire_backend_info;
 
 typedef struct quire_device_info {
@@ -285,6 +287,7 @@ typedef struct quire_device_info {
   quire_device device;
   const char* name;
   int64_t memory_bytes; /* 0 where unknown */
+  int32_t reads_host;   /* 1: its ops also take calls whose tensors all lie on the host (a CPU's do); 0: tensors must be copied there */
 } quire_device_info;
 
 /* A call to be captured: an op and its args, whose tensors become the step's slots in the order of the struct's fields. */
@@ -299,7 +302,8 @@ typedef struct quire_backend_table {
   uint32_t abi_version;
   uint32_t semantics_version;
 
-  /* What and where. `info` and the strings live as long as the plugin. */
+  /* What and where. The strings live as long as the plugin. `describe` works without a device too; device_count answers
+   * QUIRE_UNAVAILABLE, with the runtime's own words in last_error, where a driver or device is missing. */
   quire_status (*describe)(quire_backend_info* info);
   quire_status (*device_count)(int32_t* count);
   quire_status (*device_info)(int32_t ordinal, quire_device_info* info);
@@ -307,25 +311,36 @@ typedef struct quire_backend_table {
   /* The message of this thread's last failure; valid until its next call. Never null. */
   const char* (*last_error)(void);
 
-  /* Memory of a device. `copy` is ordered in `stream` and goes between any of the backend's devices and the host. */
-  quire_status (*allocate)(quire_device device, size_t bytes, void** data);
-  quire_status (*free)(quire_device device, void* data);
+  /* Memory of a device, aligned to 256 bytes at least (a CPU's to 64). With a stream: memory that the stream's later work may use, and
+   * that is given back when the stream's earlier work is done with it; no host waits. With a null stream: at once, and what still
+   * uses freed memory is the caller's mistake. */
+  quire_status (*allocate)(quire_device device, quire_stream* stream, size_t bytes, void** data);
+  quire_status (*free)(quire_device device, quire_stream* stream, void* data);
+  /* Ordered in `stream`; goes between any of the backend's devices and the host. Both memories stay the caller's until the stream
+   * passes. */
   quire_status (*copy)(quire_stream* stream, void* to, quire_device to_device, const void* from, quire_device from_device,
                        size_t bytes);
 
-  /* Streams are ordered against each other by events only. Late errors surface in synchronize. */
+  /* Streams are ordered against each other by events only. A stream belongs to a device; one thread at a time uses it. A null stream
+   * is no stream: the call is done when it returns, and waits for nothing else. Late errors surface in synchronize and
+   * event_synchronize, once. Destroying a stream waits for its work; destroying an event does not. */
   quire_status (*stream_create)(quire_device device, quire_stream** stream);
   quire_status (*stream_destroy)(quire_stream* stream);
   quire_status (*synchronize)(quire_stream* stream);
   quire_status (*event_create)(quire_device device, quire_event** event);
   quire_status (*event_destroy)(quire_event* event);
   quire_status (*event_record)(quire_event* event, quire_stream* stream);
+  /* The stream's later work waits for what the event's last record stands behind; for nothing where it was never recorded. The stream may be
+   * another device's. */
   quire_status (*event_wait)(quire_event* event, quire_stream* stream);
+  /* The host waits for it. */
+  quire_status (*event_synchronize)(quire_event* event);
 
   /* QUIRE_OK: run computes exactly these args (shapes, dtypes, strides, options) rightly. QUIRE_UNSUPPORTED: it does not, and
    * last_error says why. `supports` reads no tensor's data. */
   quire_status (*supports)(quire_op op, const void* args);
-  /* Bytes of device memory that `run` needs beside its tensors; 0 where it needs none or brings its own. */
+  /* Bytes of device memory that `run` needs beside its tensors; 0 where it needs none or brings its own. The host hands in memory aligned
+   * as `allocate`'s is. */
   quire_status (*workspace)(quire_op op, const void* args, size_t* bytes);
   /* Asynchronous and ordered within its stream. Structs and shape arrays are copied before it returns; tensors stay the caller's
    * until the stream passes. */
@@ -334,7 +349,11 @@ typedef struct quire_backend_table {
   /* The arithmetic that `run` uses for an op on these dtypes. */
   quire_status (*contract)(quire_op op, quire_dtype input, quire_dtype state, quire_contract* contract);
 
-  /* Steps: capture once, launch with other tensors of equal dtype, shape, strides and device. */
+  /* Steps: capture once, launch with other tensors of equal dtype, shape, strides and device. A step's tensors are those of its calls,
+   * call by call in the order of the args struct's fields, an index's own (pos, table, row, block tables, columns, slots, sees) where the index
+   * stands; absent ones do not count. Capture copies every scalar, shape and stride and reads no tensor's data; tensors that share memory then
+   * share it again at each launch. The step keeps its own workspace, so two launches of one step must be ordered. QUIRE_UNSUPPORTED where a
+   * call is not supported or the backend captures nothing. A step may be freed when its launches are done. */
   quire_status (*capture)(quire_device device, const quire_call* calls, int32_t call_count, quire_step** step);
   quire_status (*launch)(quire_stream* stream, quire_step* step, const quire_tensor* const* tensors, int32_t tensor_count);
   quire_status (*step_free)(quire_step* step);
@@ -379,14 +398,15 @@ QUIRE_LAST_FIELD(quire_gdn_decode_args, use_qk_l2norm);
 QUIRE_LAST_FIELD(quire_gdn_verify_args, use_qk_l2norm);
 QUIRE_LAST_FIELD(quire_gdn_slots_args, page_size);
 QUIRE_LAST_FIELD(quire_contract, batch_invariant);
-QUIRE_LAST_FIELD(quire_backend_info, build);
-QUIRE_LAST_FIELD(quire_device_info, memory_bytes);
+QUIRE_LAST_FIELD(quire_backend_info, driver);
+QUIRE_LAST_FIELD(quire_device_info, reads_host);
 QUIRE_LAST_FIELD(quire_call, args);
 QUIRE_LAST_FIELD(quire_backend_table, step_free);
 QUIRE_LAST_FIELD(quire_host, version);
 
 /* ---- change log ----
- * 0  first form: describe, devices, memory, streams, events, supports, workspace, run, contract, capture.
+ * 0  first form: describe, devices, memory, streams, events, supports, workspace, run, contract, capture. While it was 0: allocate and free
+ *    take a stream; event_synchronize; driver; reads_host; the extension device.
  */
 
 #endif /* QUIRE_BACKEND_H */
