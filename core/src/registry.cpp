@@ -1,4 +1,5 @@
 // The registry: asks each backend for its table and keeps the answer, good or bad.
+#include <quire/call.h>
 #include <quire/registry.h>
 
 #include <fmt/format.h>
@@ -62,7 +63,12 @@ Backend::Backend(const quire_backend_table* table, std::string path) : table_(ta
 void Backend::check(quire_status status, std::string_view what) const {
   if (status == QUIRE_OK) return;
   const char* text = table_->last_error();
-  const std::string message = text != nullptr && *text != '\0' ? text : fmt::format("{} failed", what);
+  check(status, what, text != nullptr ? text : "");
+}
+
+void Backend::check(quire_status status, std::string_view what, std::string message) const {
+  if (status == QUIRE_OK) return;
+  if (message.empty()) message = fmt::format("{} failed", what);
   // A message that begins with a name and a colon names the argument.
   const std::size_t colon = message.find(": ");
   const bool named = status == QUIRE_INVALID_ARGUMENT && colon != std::string::npos && message.find(' ') > colon;
@@ -99,7 +105,16 @@ void Backend::run(quire_stream* stream, quire_op op, const void* args) const {
   if (const std::string reason = unsupported_reason(op, args); !reason.empty()) {
     throw Error(ErrorCode::unsupported, std::string(op_name(op)), fmt::format("{}: unsupported by backend {}: {}", op_name(op), name(), reason));
   }
-  check(table_->run(stream, op, args, nullptr, 0), op_name(op));
+  std::size_t bytes = 0;
+  check(table_->workspace(op, args, &bytes), op_name(op));
+  if (bytes == 0) return check(table_->run(stream, op, args, nullptr, 0), op_name(op));
+  const quire_device device = Call(op, args).tensors().front().tensor->device;
+  void* workspace = nullptr;
+  check(table_->allocate(device, stream, bytes, &workspace), op_name(op));
+  const quire_status status = table_->run(stream, op, args, workspace, bytes);
+  const std::string message = status == QUIRE_OK ? "" : table_->last_error();  // `free` may replace it
+  table_->free(device, stream, workspace);
+  check(status, op_name(op), message);
 }
 
 const std::vector<BackendStatus>& backends() {

@@ -30,6 +30,7 @@ class Backend {
 
  private:
   void check(quire_status status, std::string_view what) const;
+  void check(quire_status status, std::string_view what, std::string message) const;
   const quire_backend_table* table_;
   std::string path_;
   quire_backend_info info_{};
