@@ -120,17 +120,9 @@ static const quire_backend_table table = {
     .step_free = template_step_free,
 };
 
-/* The only symbol that leaves the plugin; it is built with -fvisibility=hidden. */
-#if defined(_WIN32)
-#define TEMPLATE_EXPORT __declspec(dllexport)
-#elif defined(__GNUC__)
-#define TEMPLATE_EXPORT __attribute__((visibility("default")))
-#else
-#define TEMPLATE_EXPORT
-#endif
-
-TEMPLATE_EXPORT const quire_backend_table* quire_backend_query(const quire_host* host, uint32_t min_version, uint32_t max_version,
-                                                               const char** reason);
+/* The only symbol that leaves the plugin, which is built with -fvisibility=hidden. */
+QUIRE_BACKEND_EXPORT const quire_backend_table* quire_backend_query(const quire_host* host, uint32_t min_version, uint32_t max_version,
+                                                                    const char** reason);
 
 const quire_backend_table* quire_backend_query(const quire_host* host, uint32_t min_version, uint32_t max_version, const char** reason) {
   (void)host; /* its version is for messages */
