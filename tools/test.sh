@@ -67,7 +67,8 @@ build() {
 # A clone in another folder finds the compiler's results again.
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 tools/setup.sh --tests || exit 1
-programs="core_tests reference_tests conformance_tests tools_tests"
+programs="core_tests reference_tests conformance_tests tools_tests template_tests"
+check "C ABI header" bash core/tests/backend_header_test.sh
 if build release; then
   for program in $programs; do doctest release "$program"; done
   check "commands" bash tools/tests/command_test.sh build/release/bin/quire
