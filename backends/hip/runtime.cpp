@@ -18,7 +18,7 @@ std::string architecture_of(std::int32_t id) {
 }
 
 // Code for one architecture runs on no other.
-bool has_code_for(std::int32_t id) { return fmt::format(";{};", architectures()).find(fmt::format(";{};", architecture_of(id))) != std::string::npos; }
+bool has_code_for(std::int32_t id) { return fmt::format(" {} ", architectures()).find(fmt::format(" {} ", architecture_of(id))) != std::string::npos; }
 
 namespace runtime {
 

@@ -5,7 +5,7 @@
 
 namespace quire::gpu {
 
-/// Whether the plugin holds code for a device, and for which architectures it does: "80-real;90a-real". Each toolchain's own.
+/// Whether the plugin holds code for a device, and for which architectures it does: "80-real 90a-real". Each toolchain's own.
 bool has_code_for(std::int32_t id);
 const char* architectures();
 /// "sm_90": what the device is among those.
