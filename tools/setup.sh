@@ -3,7 +3,7 @@
 # Usage: tools/setup.sh [--tests]   (--tests: also what the whole test run uses)
 set -euo pipefail
 
-packages=(g++ cmake ninja-build pkg-config ccache libeigen3-dev libtbb-dev libfmt-dev nlohmann-json3-dev libcli11-dev libdlpack-dev zlib1g-dev)
+packages=(g++ cmake ninja-build pkg-config ccache libeigen3-dev libtbb-dev libfmt-dev nlohmann-json3-dev libcli11-dev libdlpack-dev libboost-context-dev zlib1g-dev)
 if [ "${1:-}" = "--tests" ]; then
   packages+=(doctest-dev libmpfr-dev libgmp-dev libbenchmark-dev clang qemu-user g++-aarch64-linux-gnu python3)
 elif [ $# -gt 0 ]; then

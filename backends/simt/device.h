@@ -15,17 +15,20 @@
 
 namespace quire::gpu {
 
-int thread();
-int threads();
-std::int64_t block();
-std::int64_t blocks();
-int warp_width();
+// Const to the compiler, though each thread has others: within one call of a kernel they never change.
+[[gnu::const]] int thread();
+[[gnu::const]] int threads();
+[[gnu::const]] std::int64_t block();
+[[gnu::const]] std::int64_t blocks();
+[[gnu::const]] int warp_width();
+[[gnu::const]] void* shared_memory_address();
+
+// Barriers and warp operations note where they are called: threads must meet at one place.
 void barrier(std::source_location where = std::source_location::current());
 bool block_any(bool flag, std::source_location where = std::source_location::current());
 float warp_sum(float value, std::source_location where = std::source_location::current());
 float warp_max(float value, std::source_location where = std::source_location::current());
 float warp_shuffle(float value, int lane, std::source_location where = std::source_location::current());
-void* shared_memory_address();
 
 template <typename T>
 T* shared_memory() {
