@@ -388,11 +388,12 @@ typedef const quire_backend_table* (*quire_backend_query_fn)(const quire_host* h
 /* The last field of each struct, so that a reorder or a field inserted before it does not go unseen. 64-bit machines. */
 #if defined(__cplusplus)
 #define QUIRE_LAST_FIELD(type, field) \
-  static_assert(sizeof(type) - offsetof(type, field) <= sizeof(((type*)nullptr)->field) + 7, #type " must end with " #field)
+  static_assert(sizeof(type) - offsetof(type, field) <= sizeof(static_cast<type*>(nullptr)->field) + 7, #type " must end with " #field)
 #else
 #define QUIRE_LAST_FIELD(type, field) \
   _Static_assert(sizeof(type) - offsetof(type, field) <= sizeof(((type*)0)->field) + 7, #type " must end with " #field)
 #endif
+QUIRE_LAST_FIELD(quire_device, id);
 QUIRE_LAST_FIELD(quire_tensor, device);
 QUIRE_LAST_FIELD(quire_block_table, blocks);
 QUIRE_LAST_FIELD(quire_index, sees);
