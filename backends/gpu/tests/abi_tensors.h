@@ -21,10 +21,16 @@ class AbiTensors {
     for (std::size_t axis = shape.size(); axis-- > 0; step *= shape[axis] > 0 ? shape[axis] : 1) strides[axis] = step;
     return with_strides(dtype, std::move(shape), std::move(strides), data);
   }
-  const quire_tensor* with_strides(quire_dtype dtype, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides, void* data = nowhere()) {
+  const quire_tensor* with_strides(quire_dtype dtype, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides,
+                                   void* data = nowhere()) {
     const auto& kept_shape = numbers_.emplace_back(std::move(shape));
     const auto& kept_strides = numbers_.emplace_back(std::move(strides));
-    return &tensors_.emplace_back(quire_tensor{sizeof(quire_tensor), data, kept_shape.data(), kept_strides.data(), static_cast<std::int32_t>(kept_shape.size()), dtype,
+    return &tensors_.emplace_back(quire_tensor{sizeof(quire_tensor),
+                                               data,
+                                               kept_shape.data(),
+                                               kept_strides.data(),
+                                               static_cast<std::int32_t>(kept_shape.size()),
+                                               dtype,
                                                {QUIRE_DEVICE_CPU, 0}});
   }
   /// A draft or a plain index of `rows` rows and `columns` columns.
