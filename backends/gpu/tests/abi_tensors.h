@@ -18,7 +18,10 @@ class AbiTensors {
   const quire_tensor* dense(quire_dtype dtype, std::vector<std::int64_t> shape, void* data = nowhere()) {
     std::vector<std::int64_t> strides(shape.size());
     std::int64_t step = 1;
-    for (std::size_t axis = shape.size(); axis-- > 0; step *= shape[axis] > 0 ? shape[axis] : 1) strides[axis] = step;
+    for (std::size_t axis = shape.size(); axis-- > 0;) {
+      strides[axis] = step;
+      if (__builtin_mul_overflow(step, shape[axis] > 0 ? shape[axis] : 1, &step)) step = 1;  // of sizes that no memory has
+    }
     return with_strides(dtype, std::move(shape), std::move(strides), data);
   }
   const quire_tensor* with_strides(quire_dtype dtype, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides,
