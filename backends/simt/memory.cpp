@@ -29,6 +29,7 @@ struct Allocation {
   bool released = false;
   void* mapping = nullptr;  ///< of a large one; null: from malloc
   std::size_t mapping_bytes = 0;
+  std::size_t forbidden = 0;  ///< bytes after the last, before the page that traps
 };
 
 struct Registry {
@@ -71,7 +72,8 @@ void* map_large(std::size_t bytes, Allocation& allocation) {
     return nullptr;
   }
   char* const data = first + (usable - bytes) / alignment * alignment;
-  forbid(data + bytes, static_cast<std::size_t>(first + usable - (data + bytes)));
+  allocation.forbidden = static_cast<std::size_t>(first + usable - (data + bytes));
+  forbid(data + bytes, allocation.forbidden);
   return data;
 }
 
@@ -85,7 +87,7 @@ void* allocate_small(std::size_t bytes) {
 
 void give_back(void* data, const Allocation& allocation) {
   if (allocation.mapping == nullptr) return std::free(data);
-  allow(allocation.mapping, allocation.mapping_bytes);
+  allow(static_cast<char*>(data) + allocation.bytes, allocation.forbidden);
   munmap(allocation.mapping, allocation.mapping_bytes);
 }
 
