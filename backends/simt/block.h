@@ -64,7 +64,9 @@ class Block {
     explicit Set(Block* block) : fibers(block, fiber_entry) {}
     FiberPool fibers;
     SharedMemory shared;
-    char order = 0;  ///< tags to the thread sanitizer: between blocks of this set, at barriers, by turns
+    // Tags to the thread sanitizer. By turns: what comes from one block or barrier must not be seen in the next by who is still before it.
+    unsigned turn = 0;
+    char blocks[2] = {};
     char barriers[2] = {};
   };
 
