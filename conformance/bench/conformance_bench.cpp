@@ -54,6 +54,7 @@ const Backend& idle() {
   static const quire_backend_table table = [] {
     quire_backend_table made = reference().table();
     made.run = [](quire_stream*, quire_op, const void*, void*, std::size_t) -> quire_status { return QUIRE_OK; };
+    made.capture = [](quire_device, const quire_call*, std::int32_t, quire_step**) -> quire_status { return QUIRE_UNSUPPORTED; };
     return made;
   }();
   static const Backend backend(&table, "(idle)");
@@ -61,7 +62,7 @@ const Backend& idle() {
 }
 
 quire::conformance::EvaluateOptions on(const Backend& backend) {
-  return {{&backend}, {}, [](const std::string&, const quire::Tensor&) { return json(); }};
+  return {{&backend, nullptr}, {}, [](const std::string&, const quire::Tensor&) { return json(); }};
 }
 
 std::vector<json> cases_of(const std::string& family) {

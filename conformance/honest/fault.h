@@ -174,7 +174,5 @@ struct Setting {
 
 /// honest_run with a fault.
 quire_status run_with(quire_op op, const void* args, const Setting& setting);
-/// The message of this thread's last failure.
-const char* last_message();
 
 }  // namespace quire::conformance::honest

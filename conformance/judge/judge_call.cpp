@@ -1,6 +1,7 @@
 // Judging one call of a backend.
 #include "judge_call.h"
 
+#include "execute.h"
 #include "naming.h"
 #include "sandbox.h"
 
@@ -50,8 +51,8 @@ struct Element {
 
 class CallJudge {
  public:
-  CallJudge(const Backend& candidate, const Backend& reference, quire_op op, const void* args, bool wants_shares)
-      : candidate_(candidate), reference_(reference), op_(op), args_(args), wants_shares_(wants_shares), expected_(op, args, std::byte{0}) {}
+  CallJudge(const Backend& candidate, const Backend& reference, quire_op op, const void* args, bool wants_shares, const Stream* stream)
+      : candidate_(candidate), reference_(reference), op_(op), args_(args), wants_shares_(wants_shares), stream_(stream), expected_(op, args, std::byte{0}) {}
 
   CallVerdict run() {
     CallVerdict verdict;
@@ -146,10 +147,10 @@ class CallJudge {
   void judge(const Tolerances& tolerances, CallVerdict& verdict) {
     Sandbox first(op_, args_, first_fill);
     Sandbox second(op_, args_, second_fill);
-    guarded(verdict, "run, after supports said yes,", [&] {
-      candidate_.run(nullptr, op_, first.args());
-      candidate_.run(nullptr, op_, second.args());
-    });
+    guarded(verdict, "run, after supports said yes,", [&] { run_at_once(candidate_, first); });
+    is_step_ = false;
+    guarded(verdict, "capture or launch, after supports said yes,", [&] { is_step_ = run_as_step(candidate_, second, stream_); });
+    if (!is_step_) guarded(verdict, "run, after supports said yes,", [&] { run_at_once(candidate_, second); });
     if (verdict.status == CallVerdict::Status::failed) return;
     for (const Sandbox* run : {&first, &second}) {
       for (const std::string& text : run->violations()) fail(verdict, abi_law, {}, {}, text);
@@ -185,7 +186,7 @@ class CallJudge {
       if (std::memcmp(element, repeated, static_cast<std::size_t>(size)) != 0) {
         const bool unwritten = expected.role == TensorRole::write && is_filled(element, size, first_fill) && is_filled(repeated, size, second_fill);
         if (!unwritten) at.again = repeated;
-        fail_at(verdict, at, unwritten ? "is not written" : "differs from one run to the next", {});
+        fail_at(verdict, at, unwritten ? "is not written" : is_step_ ? "differs from one run to the next, which is captured and launched" : "differs from one run to the next", {});
       } else if (bounds == nullptr) {
         if (std::memcmp(element, wanted, static_cast<std::size_t>(size)) != 0) fail_at(verdict, at, "must be equal bit for bit", {});
       } else if (bounds->deviation[static_cast<std::size_t>(place)] >= 0) {
@@ -272,6 +273,8 @@ class CallJudge {
   quire_op op_;
   const void* args_;
   bool wants_shares_;
+  const Stream* stream_;
+  bool is_step_ = false;  // whether the second run is a captured step
   Sandbox expected_;
   quire_contract contract_{};
 };
@@ -282,8 +285,8 @@ thread_local std::string failure_text;
 
 }  // namespace
 
-CallVerdict judge_call(const Backend& candidate, const Backend& reference, quire_op op, const void* args, bool wants_shares) {
-  return CallJudge(candidate, reference, op, args, wants_shares).run();
+CallVerdict judge_call(const Backend& candidate, const Backend& reference, quire_op op, const void* args, bool wants_shares, const Stream* stream) {
+  return CallJudge(candidate, reference, op, args, wants_shares, stream).run();
 }
 
 quire_backend_table Judging::table_for(const Backend& reference) {
@@ -300,11 +303,23 @@ Judging::Judging(const Backend& candidate, const Backend& reference)
 
 Judging::~Judging() { current = outer_; }
 
+const Stream* Judging::stream() {
+  // Made for the first call. Where that fails, the calls are synchronous, and the failure is found where streams are tested.
+  if (!stream_) {
+    try {
+      stream_ = std::make_unique<Stream>(candidate_);
+    } catch (const Error&) {
+      return nullptr;
+    }
+  }
+  return stream_.get();
+}
+
 std::vector<CallVerdict> Judging::take() { return std::exchange(verdicts_, {}); }
 
 quire_status Judging::run(quire_stream*, quire_op op, const void* args, void*, std::size_t) {
   try {
-    CallVerdict verdict = judge_call(current->candidate_, current->reference_, op, args, current->classify_ != nullptr);
+    CallVerdict verdict = judge_call(current->candidate_, current->reference_, op, args, current->classify_ != nullptr, current->stream());
     if (current->classify_) verdict.regimes = current->classify_(op, args);
     current->verdicts_.push_back(std::move(verdict));
     return QUIRE_OK;

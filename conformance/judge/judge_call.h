@@ -1,20 +1,23 @@
 // Judging one call of a backend: run beside the reference, compared element by element.
 #pragma once
 
-#include <quire/registry.h>
+#include <quire/stream.h>
 
 #include "verdict.h"
 
 #include <functional>
+#include <memory>
 #include <utility>
 
 namespace quire::conformance {
 
-/// Runs the call on the reference and twice on the candidate, each on memory of its own, and compares: bit for bit where the laws are exact,
+/// Runs the call on the reference and twice on the candidate, each on memory of its own: at once, and captured on other memory and launched (in
+/// `stream`), where the candidate captures steps. Compares: bit for bit where the laws are exact,
 /// within the derived tolerance of the candidate's contract elsewhere. The caller's memory gets the reference's results. Raises the
 /// reference's errors.
 /// `wants_shares`: also how much of what the error model allows each element took.
-CallVerdict judge_call(const Backend& candidate, const Backend& reference, quire_op op, const void* args, bool wants_shares = false);
+CallVerdict judge_call(const Backend& candidate, const Backend& reference, quire_op op, const void* args, bool wants_shares = false,
+                       const Stream* stream = nullptr);
 
 /// A backend whose `run` judges `candidate`'s and keeps the verdicts, for `evaluate` and everything else that calls ops on a backend.
 /// On each thread the youngest judges.
@@ -35,6 +38,7 @@ class Judging {
 
  private:
   static quire_status run(quire_stream* stream, quire_op op, const void* args, void* workspace, std::size_t bytes);
+  const Stream* stream();
   static quire_backend_table table_for(const Backend& reference);
 
   const Backend& candidate_;
@@ -43,6 +47,7 @@ class Judging {
   Backend backend_;
   Judging* outer_;  // the one this one stands in for, until it ends
   std::vector<CallVerdict> verdicts_;
+  std::unique_ptr<Stream> stream_;  // the candidate's
   Classify classify_;
 };
 

@@ -104,6 +104,15 @@ void Sandbox::mark_writable(Region& region, const quire_tensor& tensor, std::byt
   });
 }
 
+std::vector<MemorySpan> Sandbox::spans() {
+  std::vector<MemorySpan> spans;
+  for (Region& region : regions_) {
+    std::byte* const begin = region.is_reserved() ? region.copy : region.memory.data();
+    spans.push_back({begin, begin + (region.is_reserved() ? region.size : region.memory.size())});
+  }
+  return spans;
+}
+
 std::vector<std::string> Sandbox::violations() const {
   std::vector<std::string> found;
   for (const Region& region : regions_) {

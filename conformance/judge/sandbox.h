@@ -2,6 +2,7 @@
 #pragma once
 
 #include <quire/call.h>
+#include <quire/staging.h>
 #include <quire/tensor.h>
 
 #include <cstddef>
@@ -20,6 +21,8 @@ class Sandbox {
 
   const Call& call() const { return call_; }
   const void* args() const { return call_.args(); }
+  /// The sandbox's memory, guard zones included where they can be read.
+  std::vector<MemorySpan> spans();
   /// What was changed that the call may not change, by the names of the tensors that lie there: read-only tensors, stride gaps, guard zones;
   /// empty when all is intact. One line per piece of memory, about the first byte changed.
   std::vector<std::string> violations() const;

@@ -55,7 +55,7 @@ struct Functions {
   static quire_status contract(quire_op op, quire_dtype, quire_dtype, quire_contract* contract) {
     return honest::contract_of({}, op, contract);
   }
-  static quire_backend_table table() { return honest::host_table(describe, honest::supports_host, run, contract); }
+  static quire_backend_table table() { return honest::host_table<describe, honest::supports_host, run, contract>(); }
 };
 
 constexpr std::size_t most_mutants = 256;

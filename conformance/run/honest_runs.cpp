@@ -84,18 +84,22 @@ std::string way_regime(const HonestOptions& way, quire_op op) {
 
 // A table of its own for each way: a table's functions carry no data.
 template <std::size_t N>
-const quire_backend_table* table() {
-  static const std::string name = way_name(ways[N]);
-  static const quire_backend_table made = honest::host_table(
-      [](quire_backend_info* info) { return honest::describe_as("honest", name.c_str(), info); }, honest::supports_host,
-      [](quire_stream*, quire_op op, const void* args, void*, std::size_t) { return honest_run(op, args, ways[N]); },
-      [](quire_op op, quire_dtype, quire_dtype, quire_contract* contract) { return honest::contract_of(ways[N], op, contract); });
-  return &made;
-}
+struct Way {
+  static quire_status describe(quire_backend_info* info) {
+    static const std::string name = way_name(ways[N]);
+    return honest::describe_as("honest", name.c_str(), info);
+  }
+  static quire_status run(quire_stream*, quire_op op, const void* args, void*, std::size_t) { return honest_run(op, args, ways[N]); }
+  static quire_status contract(quire_op op, quire_dtype, quire_dtype, quire_contract* contract) { return honest::contract_of(ways[N], op, contract); }
+  static const quire_backend_table* table() {
+    static const quire_backend_table made = honest::host_table<describe, honest::supports_host, run, contract>();
+    return &made;
+  }
+};
 
 template <std::size_t... N>
 std::array<const quire_backend_table*, sizeof...(N)> tables(std::index_sequence<N...>) {
-  return {table<N>()...};
+  return {Way<N>::table()...};
 }
 
 bool is_one_of(const std::vector<std::string>& names, const std::string& name) {

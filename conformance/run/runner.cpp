@@ -170,7 +170,7 @@ std::string turned_down(const json& result, const Backend& candidate) {
 
 // A golden case on the candidate itself, without a judge. Answers the reason where the candidate supports no such call.
 std::string run_golden(const json& test_case, const Backend& candidate, std::optional<Failure>& failure) {
-  const Evaluated evaluated = evaluate(test_case, {{&candidate}, {}, {}});
+  const Evaluated evaluated = evaluate(test_case, {on_host_tensors(candidate), {}, {}});
   if (evaluated.ok) return {};
   const json result = json::parse(evaluated.text);
   for (const json& one : result.is_array() ? result : json::array({result})) {
@@ -208,7 +208,7 @@ std::optional<Failure> run_case(const CaseLine& line, const json& test_case, Jud
     return failure;
   }
   // Nobody reads the results' text: the calls have been judged.
-  const Evaluated evaluated = evaluate(test_case, {{&judging.backend()}, {}, [](const std::string&, const Tensor&) { return json(); }});
+  const Evaluated evaluated = evaluate(test_case, {{&judging.backend(), nullptr}, {}, [](const std::string&, const Tensor&) { return json(); }});
   const bool is_of_indices = line.family == "index" || test_case.value("op", "") == "index";
   if (is_of_indices && evaluated.ok && !expects_error(test_case)) judge_advance(test_case, judging);
   const std::vector<CallVerdict> verdicts = judging.take();

@@ -184,16 +184,19 @@ const Options narrow_options[] = {narrow(Format::tf32, Format::float32), narrow(
 
 // Narrow arithmetic that claims to be float32.
 template <std::size_t N>
+struct Dishonest {
+  static quire_status describe(quire_backend_info* info) { return quire::conformance::honest::describe_as("dishonest", "narrower than it says", info); }
+  static quire_status run(quire_stream*, quire_op op, const void* args, void*, std::size_t) {
+    return quire::conformance::honest_run(op, args, narrow_options[N]);
+  }
+  static quire_status contract(quire_op op, quire_dtype, quire_dtype, quire_contract* contract) {
+    return quire::conformance::honest::contract_of({}, op, contract);
+  }
+};
+template <std::size_t N>
 quire_backend_table dishonest() {
-  return quire::conformance::honest::host_table(
-      [](quire_backend_info* info) { return quire::conformance::honest::describe_as("dishonest", "narrower than it says", info); },
-      quire::conformance::honest::supports_host,
-      [](quire_stream*, quire_op op, const void* args, void*, std::size_t) {
-        return quire::conformance::honest_run(op, args, narrow_options[N]);
-      },
-      [](quire_op op, quire_dtype, quire_dtype, quire_contract* contract) {
-        return quire::conformance::honest::contract_of({}, op, contract);
-      });
+  using Own = Dishonest<N>;
+  return quire::conformance::honest::host_table<Own::describe, quire::conformance::honest::supports_host, Own::run, Own::contract>();
 }
 
 bool fails_somewhere(const quire_backend_table& table, const std::string& family) {

@@ -1,6 +1,7 @@
 // A backend for tests.
 #include "fake_backend.h"
 
+#include <quire/host_backend.h>
 #include <quire/tensor.h>
 
 #include <stdexcept>
@@ -46,6 +47,12 @@ quire_backend_table FakeBackend::table() {
     const quire_status status = quire::backend("reference").table().run(stream, op, args, workspace, bytes);
     if (current->after) current->after(call);
     return status;
+  };
+  table.capture = [](quire_device, const quire_call* calls, std::int32_t count, quire_step** step) {
+    return host::capture(calls, count, step, current->backend_.table().supports);
+  };
+  table.launch = [](quire_stream*, quire_step* step, const quire_tensor* const* tensors, std::int32_t count) {
+    return host::launch(step, tensors, count, [](quire_op op, const void* args) { return current->backend_.table().run(nullptr, op, args, nullptr, 0); });
   };
   table.contract = [](quire_op, quire_dtype, quire_dtype, quire_contract* contract) {
     *contract = current->contract.value_or(float32_contract());

@@ -71,7 +71,7 @@ quire_status contract_poisoned(quire_op op, quire_dtype input, quire_dtype state
 const quire::Backend& poisoned(const quire_backend_table* table) {
   under_test = table;
   static const quire_backend_table outer =
-      quire::conformance::honest::host_table(describe_poisoned, supports_poisoned, run_poisoned, contract_poisoned);
+      quire::conformance::honest::host_table<describe_poisoned, supports_poisoned, run_poisoned, contract_poisoned>();
   static std::map<const quire_backend_table*, quire::Backend> backends;
   return backends.try_emplace(table, &outer, "(test)").first->second;
 }
@@ -182,7 +182,7 @@ struct OptionSet {
     return quire::conformance::honest::contract_of(option_sets()[N], op, contract);
   }
   static quire_backend_table table() {
-    return quire::conformance::honest::host_table(describe, quire::conformance::honest::supports_host, run, contract);
+    return quire::conformance::honest::host_table<describe, quire::conformance::honest::supports_host, run, contract>();
   }
 };
 template <std::size_t... N>

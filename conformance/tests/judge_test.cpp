@@ -143,7 +143,7 @@ TEST_CASE("judge: a backend that counts on what a result held before the call is
   std::byte before{};
   fake.before = [&](const Call& call) { before = *static_cast<const std::byte*>(call.tensor("seen")->data); };
   fake.after = [&](const Call& call) { *static_cast<std::byte*>(call.tensor("seen")->data) = before ^ std::byte{1}; };
-  CHECK(judged_one(json::parse(extend_case), fake.backend()).failure.what == "differs from one run to the next");
+  CHECK(judged_one(json::parse(extend_case), fake.backend()).failure.what == "differs from one run to the next, which is captured and launched");
 }
 
 TEST_CASE("judge: a number read outside a tensor shows") {
@@ -164,7 +164,7 @@ TEST_CASE("judge: a backend that changes from one run to the next fails, whateve
     if (fake.runs % 2 == 0) change_element(call, "out", 0);
   };
   const CallVerdict verdict = judged_one(test_case, fake.backend());
-  CHECK(verdict.failure.what == "differs from one run to the next");
+  CHECK(verdict.failure.what == "differs from one run to the next, which is captured and launched");
   CHECK(verdict.failure.place == "lane 0, token 0, head 0, element 0");
   // Both are told.
   CHECK(verdict.failure.got.find(", then ") != std::string::npos);
@@ -194,7 +194,8 @@ TEST_CASE("judge: an error after supports said yes is a failure, in either run, 
       const CallVerdict verdict = judged_one(test_case, fake.backend());
       CHECK(verdict.status == Status::failed);
       CHECK(verdict.failure.law == "ABI");
-      CHECK(verdict.failure.message == "extend: run, after supports said yes, failed: planted");
+      // The second run is a captured step.
+      CHECK(verdict.failure.message == std::string(failing == 1 ? "extend: run" : "extend: capture or launch") + ", after supports said yes, failed: planted");
     }
   }
 }
@@ -254,10 +255,10 @@ TEST_CASE("judge: a contract that no arithmetic has is refused, for its toleranc
 
 TEST_CASE("judge: whatever the candidate did, the caller has the reference's results") {
   const json test_case = json::parse(extend_case);
-  const std::string right = quire::conformance::evaluate(test_case, {{&quire::backend("reference")}, {}, {}}).text;
+  const std::string right = quire::conformance::evaluate(test_case, {{&quire::backend("reference"), nullptr}, {}, {}}).text;
   const auto text_with = [&](const FakeBackend& fake) {
     const quire::conformance::Judging judging(fake.backend(), quire::backend("reference"));
-    return quire::conformance::evaluate(test_case, {{&judging.backend()}, {}, {}}).text;
+    return quire::conformance::evaluate(test_case, {{&judging.backend(), nullptr}, {}, {}}).text;
   };
   FakeBackend fake;
   fake.after = [](const Call& call) { change_element(call, "pool", 0); };
@@ -295,11 +296,11 @@ TEST_CASE("judge: judges may be nested, the youngest judges and the elder goes o
   quire::conformance::Judging outer(fake.backend(), quire::backend("reference"));
   {
     quire::conformance::Judging inner(quire::backend("reference"), quire::backend("reference"));
-    quire::conformance::evaluate(json::parse(extend_case), {{&inner.backend()}, {}, {}});
+    quire::conformance::evaluate(json::parse(extend_case), {{&inner.backend(), nullptr}, {}, {}});
     CHECK(inner.take().size() == 1);
     CHECK(fake.runs == 0);
   }
-  quire::conformance::evaluate(json::parse(extend_case), {{&outer.backend()}, {}, {}});
+  quire::conformance::evaluate(json::parse(extend_case), {{&outer.backend(), nullptr}, {}, {}});
   CHECK(fake.runs == 2);
   CHECK(outer.take().size() == 1);
   CHECK(outer.take().empty());

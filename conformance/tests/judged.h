@@ -13,7 +13,7 @@ namespace quire::conformance {
 /// The verdicts of a case's or program's calls. Raises std::logic_error where the case itself is wrong.
 inline std::vector<CallVerdict> judged(const nlohmann::json& test_case, const Backend& candidate) {
   Judging judging(candidate, backend("reference"));
-  const Evaluated evaluated = evaluate(test_case, {{&judging.backend()}, {}, {}});
+  const Evaluated evaluated = evaluate(test_case, {{&judging.backend(), nullptr}, {}, {}});
   if (!evaluated.ok) throw std::logic_error(evaluated.text);
   return judging.take();
 }

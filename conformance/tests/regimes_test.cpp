@@ -20,7 +20,7 @@ Regimes regimes(const json& test_case) {
   static const quire::Backend honest(quire::conformance::honest_backend(), "(honest)");
   quire::conformance::Judging judging(honest, quire::backend("reference"));
   judging.classify_by(quire::conformance::regimes_of);
-  const auto evaluated = quire::conformance::evaluate(test_case, {{&judging.backend()}, {}, {}});
+  const auto evaluated = quire::conformance::evaluate(test_case, {{&judging.backend(), nullptr}, {}, {}});
   INFO(evaluated.text);
   REQUIRE(evaluated.ok);
   Regimes found;

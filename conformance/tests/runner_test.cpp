@@ -298,7 +298,7 @@ TEST_CASE("runs: random golden cases, which expect float64's numbers, are judged
     ops.merge(ops_of(test_case));
     CHECK_MESSAGE(passes(line, test_case, honest, reference()), line.text());
     CHECK_MESSAGE(passes(line, test_case, reference(), reference()), line.text());
-    off += !quire::conformance::evaluate(test_case, {{&honest}, {}, {}}).ok;
+    off += !quire::conformance::evaluate(test_case, {{&honest, nullptr}, {}, {}}).ok;
   }
   CHECK(off > 20);
   CHECK(ops.size() == 14);

@@ -159,14 +159,26 @@ Index Index::packed(std::int64_t seq, std::span<const std::vector<std::int64_t>>
   return untabled(IndexKind::packed, seq, lens);
 }
 
-Index Index::window(std::int64_t w) const {
-  if (w <= 0) reject("window", fmt::format("{}", w), "1 or more");
+// This index and its copies on other devices, each changed.
+template <typename Change>
+Index Index::changed(const Change& change) const {
   Index index = *this;
-  index.window_ = w;
+  change(index);
+  for (Index& copy : index.copies_) change(copy);
   return index;
 }
 
+void Index::require_one_place(std::string_view builder) const {
+  if (!copies_.empty()) reject(builder, fmt::format("an index on {} devices", copies_.size() + 1), "an index that lies in one place; place it afterwards");
+}
+
+Index Index::window(std::int64_t w) const {
+  if (w <= 0) reject("window", fmt::format("{}", w), "1 or more");
+  return changed([&](Index& index) { index.window_ = w; });
+}
+
 Index Index::select(Tensor columns) const {
+  require_one_place("select");
   if (draft_) reject("select", "an index that is a draft", "any other index");
   require(columns, "select", DType::i64, std::array<std::int64_t, 3>{batch(), seq(), -1},
           fmt::format("i64 [{}, {}, k], k of 1 or more", batch(), seq()));
@@ -176,6 +188,7 @@ Index Index::select(Tensor columns) const {
 }
 
 Index Index::draft(Tensor slots, Tensor sees) const {
+  require_one_place("draft");
   if (!is_tabled()) reject("draft", fmt::format("a {} index", name(kind_)), "a tabled index");
   if (reads_ != 1) reject("draft", fmt::format("an index read in blocks of {}", reads_), "an index of positions");
   if (columns_.defined()) reject("draft", "an index with a selection", "an index without one");
@@ -201,12 +214,11 @@ Index Index::every(std::int64_t m) const {
   if (draft_) reject("every", "a draft", "an index that is none");
   if (kind_ == IndexKind::packed) reject("every", "a packed index", "a whole or a tabled one");
   if (is_tabled() && block_table(m) == nullptr) reject("every", fmt::format("blocks of {}", m), "a block size that the index has a table of");
-  Index index = *this;
-  index.reads_ = m;
-  return index;
+  return changed([&](Index& index) { index.reads_ = m; });
 }
 
 Index Index::advance() const {
+  require_one_place("advance");
   if (!is_tabled()) reject("advance", fmt::format("a {} index", name(kind_)), "a tabled index");
   if (!device().is_host() || (row_.defined() && !row_.device().is_host())) {
     throw Error(ErrorCode::unsupported, "advance", "advance: the positions lie on a device; allowed: host tensors (a device has an op for this)");

@@ -1,6 +1,6 @@
 // What a compiled step depends on (A14), where an index lies (A15), and its form at the ABI.
 #include <quire/index.h>
-#include <quire/registry.h>
+#include <quire/stream.h>
 
 #include <fmt/format.h>
 
@@ -40,13 +40,54 @@ Structure Index::structure() const {
   return reports;
 }
 
-Index Index::place(std::span<const Device> devices) const {
-  for (const Device& device : devices) {
-    if (device == this->device()) continue;  // its tensors lie there already
-    throw Error(ErrorCode::unavailable, "devices",
-                fmt::format("devices: type {} number {}; allowed: devices of a loaded backend (quire backends lists them)", device.type, device.id));
+bool Index::is_on(Device device) const {
+  return this->device() == device || std::any_of(copies_.begin(), copies_.end(), [&](const Index& copy) { return copy.device() == device; });
+}
+
+const Index& Index::on(Device device) const {
+  if (this->device() == device) return *this;
+  std::string allowed = to_string(this->device());
+  for (const Index& copy : copies_) {
+    if (copy.device() == device) return copy;
+    allowed += ", " + to_string(copy.device());
   }
-  return *this;
+  reject("index", fmt::format("no copy on {}, where the call runs", to_string(device)), fmt::format("the devices that it lies on: {} (A15, Index::place)", allowed));
+}
+
+Index Index::place(std::span<const Device> devices) const {
+  if (devices.empty()) reject("devices", "none", "one device or more");
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (std::find(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(i), devices[i]) != devices.begin() + static_cast<std::ptrdiff_t>(i)) {
+      reject("devices", fmt::format("{} twice", to_string(devices[i])), "each device once");
+    }
+    if (!devices[i].is_host()) (void)backend_of(devices[i]);
+  }
+  const auto copy_on = [&](Device device) {
+    Index copy = is_on(device) ? on(device) : *this;
+    copy.copies_.clear();
+    if (copy.device() == device) return copy;
+    const Backend& backend = backend_of(device.is_host() ? copy.device() : device);
+    // Between devices of two backends by way of the host.
+    const bool through_host = !device.is_host() && !copy.device().is_host() && &backend != &backend_of(copy.device());
+    const auto move = [&](Tensor& tensor) {
+      if (!tensor.defined()) return;
+      if (through_host) tensor = copy_to(tensor, backend_of(copy.device()), Device{});
+      tensor = copy_to(tensor, backend, device);
+    };
+    move(copy.table_);
+    move(copy.row_);
+    for (BlockTable& blocks : copy.block_tables_) move(blocks.blocks);
+    move(copy.columns_);
+    if (copy.draft_) {
+      move(copy.draft_->slots);
+      move(copy.draft_->sees);
+    }
+    move(copy.pos_);  // last: it says where the copy lies
+    return copy;
+  };
+  Index placed = copy_on(devices[0]);
+  for (const Device& device : devices.subspan(1)) placed.copies_.push_back(copy_on(device));
+  return placed;
 }
 
 IndexAbi::IndexAbi(const Index& index) : index_(index) {
@@ -73,6 +114,17 @@ IndexAbi::IndexAbi(const Index& index) : index_(index) {
   if (index_.draft_tokens()) {
     abi_.slots = view(index_.draft_tokens()->slots, slots_);
     abi_.sees = view(index_.draft_tokens()->sees, sees_);
+  }
+}
+
+void IndexAbi::keep(std::vector<Tensor>& tensors) const {
+  for (const Tensor* tensor : {&index_.pos(), &index_.table(), &index_.row(), &index_.columns()}) {
+    if (tensor->defined()) tensors.push_back(*tensor);
+  }
+  for (const BlockTable& blocks : index_.block_tables()) tensors.push_back(blocks.blocks);
+  if (index_.draft_tokens()) {
+    tensors.push_back(index_.draft_tokens()->slots);
+    tensors.push_back(index_.draft_tokens()->sees);
   }
 }
 

@@ -1,4 +1,5 @@
 // The registry: asks each backend for its table and keeps the answer, good or bad.
+#include <quire/call.h>
 #include <quire/registry.h>
 
 #include <fmt/format.h>
@@ -48,6 +49,14 @@ BackendStatus status_of(quire_backend_query_fn query, std::string path) {
   return status;
 }
 
+// The backend's failure as an error. A message that begins with a name and a colon names the argument.
+[[noreturn]] void raise(quire_status status, std::string_view text, std::string_view what) {
+  const std::string message = text.empty() ? fmt::format("{} failed", what) : std::string(text);
+  const std::size_t colon = message.find(": ");
+  const bool named = status == QUIRE_INVALID_ARGUMENT && colon != std::string::npos && message.find(' ') > colon;
+  throw Error(code_of(status), named ? message.substr(0, colon) : std::string(what), message);
+}
+
 }  // namespace
 
 std::string_view op_name(quire_op op) {
@@ -56,26 +65,29 @@ std::string_view op_name(quire_op op) {
 
 Backend::Backend(const quire_backend_table* table, std::string path) : table_(table), path_(std::move(path)) {
   info_.struct_size = sizeof info_;
-  check(table_->describe(&info_), "describe");
+  require(table_->describe(&info_), "describe");
 }
 
-void Backend::check(quire_status status, std::string_view what) const {
+void Backend::require(quire_status status, std::string_view what) const {
   if (status == QUIRE_OK) return;
   const char* text = table_->last_error();
-  const std::string message = text != nullptr && *text != '\0' ? text : fmt::format("{} failed", what);
-  // A message that begins with a name and a colon names the argument.
-  const std::size_t colon = message.find(": ");
-  const bool named = status == QUIRE_INVALID_ARGUMENT && colon != std::string::npos && message.find(' ') > colon;
-  throw Error(code_of(status), named ? message.substr(0, colon) : std::string(what), message);
+  raise(status, text != nullptr ? text : "", what);
+}
+
+quire_device_info Backend::first_device() const {
+  quire_device_info info{};
+  info.struct_size = sizeof info;
+  require(table_->device_info(0, &info), "device_info");
+  return info;
 }
 
 std::vector<quire_device_info> Backend::devices() const {
   std::int32_t count = 0;
-  check(table_->device_count(&count), "device_count");
+  require(table_->device_count(&count), "device_count");
   std::vector<quire_device_info> devices(static_cast<std::size_t>(count > 0 ? count : 0));
   for (std::int32_t i = 0; i < count; ++i) {
     devices[static_cast<std::size_t>(i)].struct_size = sizeof(quire_device_info);
-    check(table_->device_info(i, &devices[static_cast<std::size_t>(i)]), "device_info");
+    require(table_->device_info(i, &devices[static_cast<std::size_t>(i)]), "device_info");
   }
   return devices;
 }
@@ -83,23 +95,39 @@ std::vector<quire_device_info> Backend::devices() const {
 quire_contract Backend::contract(quire_op op, DType input, DType state) const {
   quire_contract contract{};
   contract.struct_size = sizeof contract;
-  check(table_->contract(op, static_cast<quire_dtype>(input), static_cast<quire_dtype>(state), &contract), "contract");
+  require(table_->contract(op, static_cast<quire_dtype>(input), static_cast<quire_dtype>(state), &contract), "contract");
   return contract;
 }
 
 std::string Backend::unsupported_reason(quire_op op, const void* args) const {
   const quire_status status = table_->supports(op, args);
   if (status == QUIRE_OK) return {};
-  if (status != QUIRE_UNSUPPORTED) check(status, op_name(op));
+  if (status != QUIRE_UNSUPPORTED) require(status, op_name(op));
   const char* reason = table_->last_error();
   return reason != nullptr && *reason != '\0' ? reason : "it gives no reason";
 }
 
-void Backend::run(quire_stream* stream, quire_op op, const void* args) const {
+void Backend::run(quire_stream* stream, quire_op op, const void* args, std::optional<quire_device> device) const {
   if (const std::string reason = unsupported_reason(op, args); !reason.empty()) {
     throw Error(ErrorCode::unsupported, std::string(op_name(op)), fmt::format("{}: unsupported by backend {}: {}", op_name(op), name(), reason));
   }
-  check(table_->run(stream, op, args, nullptr, 0), op_name(op));
+  std::size_t bytes = 0;
+  require(table_->workspace(op, args, &bytes), op_name(op));
+  if (bytes == 0) return require(table_->run(stream, op, args, nullptr, 0), op_name(op));
+  if (!device) {
+    device = first_device().device;
+    const Call call(op, args);
+    for (const CallTensor& entry : call.tensors()) {
+      if (entry.tensor->device.type != QUIRE_DEVICE_CPU) device = entry.tensor->device;
+    }
+  }
+  void* memory = nullptr;
+  require(table_->allocate(*device, stream, bytes, &memory), "workspace");
+  const quire_status ran = table_->run(stream, op, args, memory, bytes);
+  const std::string message = ran == QUIRE_OK ? std::string() : table_->last_error();
+  const quire_status freed = table_->free(*device, stream, memory);
+  if (ran != QUIRE_OK) raise(ran, message, op_name(op));
+  require(freed, "workspace");
 }
 
 const std::vector<BackendStatus>& backends() {

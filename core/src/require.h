@@ -2,6 +2,7 @@
 #pragma once
 
 #include <quire/ops.h>
+#include <quire/stream.h>
 
 #include "layout.h"
 
@@ -21,8 +22,7 @@ inline std::string describe(const Tensor& tensor) {
 inline void require_present(const Tensor& tensor, std::string_view argument, const Device& device, std::string_view allowed) {
   if (!tensor.defined()) reject(argument, "nothing", allowed);
   if (!(tensor.device() == device)) {
-    reject(argument, fmt::format("a tensor on device type {} number {}", tensor.device().type, tensor.device().id),
-           fmt::format("the call's device, type {} number {}", device.type, device.id));
+    reject(argument, "a tensor on " + to_string(tensor.device()), "the call's device, " + to_string(device));
   }
   require_layout(tensor, argument);
 }

@@ -1,6 +1,8 @@
 // Validation of the pool ops: extend and attend (laws C1, D5).
 #include "validate.h"
 
+#include <quire/stream.h>
+
 #include "require.h"
 
 #include <cmath>
@@ -8,22 +10,20 @@
 namespace quire::validate {
 
 void index_tensors(const Index& index, const Device& device, std::span<const std::pair<std::string_view, const Pool*>> pools) {
+  const Index& here = index.on(device);
   const auto each = [&](const Tensor& tensor) {
     if (!tensor.defined()) return;
-    if (!(tensor.device() == device)) {
-      reject("index", fmt::format("a tensor on device type {} number {}", tensor.device().type, tensor.device().id),
-             fmt::format("tensors on the call's device, type {} number {}", device.type, device.id));
-    }
+    if (!(tensor.device() == device)) reject("index", "a tensor on " + to_string(tensor.device()), "tensors on the call's device, " + to_string(device));
     for (const auto& [name, pool] : pools) require_apart(*pool, name, tensor, "index");
   };
-  each(index.pos());
-  each(index.table());
-  each(index.row());
-  for (const BlockTable& blocks : index.block_tables()) each(blocks.blocks);
-  each(index.columns());
-  if (index.draft_tokens()) {
-    each(index.draft_tokens()->slots);
-    each(index.draft_tokens()->sees);
+  each(here.pos());
+  each(here.table());
+  each(here.row());
+  for (const BlockTable& blocks : here.block_tables()) each(blocks.blocks);
+  each(here.columns());
+  if (here.draft_tokens()) {
+    each(here.draft_tokens()->slots);
+    each(here.draft_tokens()->sees);
   }
 }
 

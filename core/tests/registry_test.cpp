@@ -159,8 +159,8 @@ TEST_CASE("an op takes the tensors of one device: another's index is the argumen
   const Index index = Index::make(far, far);
   const Tensor four = f32({1}, {1, 1, 1, 1});
   const Tensor three = f32({1}, {1, 1, 1});
-  check_rejected([&] { (void)extend(index, three, f32({1}, {1, 1})); }, "index", "device type 2", "type 1");
-  check_rejected([&] { (void)attend(index, four, four, four, three, three); }, "index", "device type 2", "type 1");
+  check_rejected([&] { (void)extend(index, three, f32({1}, {1, 1})); }, "index", "the host", "device type 2 number 0");
+  check_rejected([&] { (void)attend(index, four, four, four, three, three); }, "index", "the host", "device type 2 number 0");
   // All of a call on a device that no backend here has: unsupported, and nothing is read there.
   const Tensor far_values = Tensor::borrow(three.raw(), DType::f32, {1, 1, 1}, {}, Device{QUIRE_DEVICE_CUDA, 0});
   const Tensor far_pool = Tensor::borrow(four.raw(), DType::f32, {1, 1}, {}, Device{QUIRE_DEVICE_CUDA, 0});
@@ -179,7 +179,7 @@ TEST_CASE("gdn_verify takes the tensors of one device: another's index is the ar
   GdnInputs inputs;
   inputs.q = inputs.k = inputs.v = f32({1}, {1, 1, 1, 1});
   const Index index = Index::make(far, far).draft(far, far_sees);
-  check_rejected([&] { (void)gdn_verify(index, inputs, f32({1}, {1, 1, 1, 1}), i32({0}, {1}), i32({0}, {1, 1})); }, "index", "device type 2", "type 1");
+  check_rejected([&] { (void)gdn_verify(index, inputs, f32({1}, {1, 1, 1, 1}), i32({0}, {1}), i32({0}, {1, 1})); }, "index", "the host", "device type 2 number 0");
 }
 
 TEST_CASE("QUIRE_THREADS: the same bits for any number, a clear error for no number") {

@@ -1,7 +1,6 @@
 // The reference behind the C ABI: what it is, what it supports, and how a call reaches its function.
-#include <quire/call.h>
 #include <quire/dtype.h>
-#include <quire/error.h>
+#include <quire/host_backend.h>
 
 #include "backend.h"
 #include "kernels.h"
@@ -11,9 +10,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <mutex>
-#include <new>
 #include <set>
 #include <string>
 
@@ -21,33 +18,8 @@ namespace quire::reference {
 
 namespace {
 
-// The message of the thread's last failure.
-std::string& message() {
-  thread_local std::string text;
-  return text;
-}
-
-quire_status fail(quire_status status, std::string text) {
-  message() = std::move(text);
-  return status;
-}
-
-// Nothing is thrown across the table.
-template <typename Body>
-quire_status guarded(const Body& body) {
-  try {
-    body();
-    return QUIRE_OK;
-  } catch (const Error& error) {
-    return fail(static_cast<quire_status>(error.code()), error.what());
-  } catch (const std::bad_alloc&) {
-    return fail(QUIRE_UNAVAILABLE, "no memory for the reference's float64 working copies");
-  } catch (const std::exception& error) {
-    return fail(QUIRE_INTERNAL, error.what());
-  }
-}
-
-const char* last_error() { return message().c_str(); }
+using host::fail;
+using host::guarded;
 
 constexpr std::uint32_t build_bits() {
   std::uint32_t bits = 0;
@@ -88,56 +60,14 @@ quire_status describe(quire_backend_info* info) {
     } catch (const Error& error) {  // a setting that is wrong: every call will say so
       description = fmt::format("the laws in float64; no call can run: {}", error.what());
     }
-    const std::size_t size = info->struct_size < sizeof *info ? info->struct_size : sizeof *info;
-    const quire_backend_info full{size, "reference", "0.1.0", kept(std::move(description)), dtypes_that([](DType) { return true; }),
-                                  dtypes_that(is_compute_float), dtypes_that(is_state), 0, build_bits(), nullptr};
-    std::memcpy(info, &full, size);
+    host::write_info<quire_backend_info>({sizeof *info, "reference", "0.1.0", kept(std::move(description)), dtypes_that([](DType) { return true; }),
+                                  dtypes_that(is_compute_float), dtypes_that(is_state), 0, build_bits(), nullptr}, info);
   });
 }
 
-quire_status device_count(std::int32_t* count) {
-  *count = 1;
-  return QUIRE_OK;
-}
-
 quire_status device_info(std::int32_t ordinal, quire_device_info* info) {
-  if (ordinal != 0) return fail(QUIRE_INVALID_ARGUMENT, fmt::format("ordinal: {}; allowed: 0", ordinal));
-  const std::int64_t memory = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::int64_t>(sysconf(_SC_PAGE_SIZE));
-  *info = {sizeof *info, {QUIRE_DEVICE_CPU, 0}, "this machine's processor", memory, 1};
-  return QUIRE_OK;
+  return host::device_info(ordinal, info, static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::int64_t>(sysconf(_SC_PAGE_SIZE)));
 }
-
-quire_status allocate(quire_device, quire_stream*, std::size_t bytes, void** data) {
-  *data = ::operator new(bytes > 0 ? bytes : 1, std::align_val_t{64}, std::nothrow);
-  return *data != nullptr ? QUIRE_OK : fail(QUIRE_UNAVAILABLE, fmt::format("bytes: {}; no memory for them", bytes));
-}
-
-quire_status free_memory(quire_device, quire_stream*, void* data) {
-  ::operator delete(data, std::align_val_t{64});
-  return QUIRE_OK;
-}
-
-quire_status copy(quire_stream*, void* to, quire_device, const void* from, quire_device, std::size_t bytes) {
-  if (bytes > 0) std::memmove(to, from, bytes);
-  return QUIRE_OK;
-}
-
-// A stream of a CPU is the calling thread: every call is done when it returns, so a stream and an event have nothing to hold.
-char the_stream, the_event;
-quire_status stream_create(quire_device, quire_stream** stream) {
-  *stream = reinterpret_cast<quire_stream*>(&the_stream);
-  return QUIRE_OK;
-}
-quire_status stream_destroy(quire_stream*) { return QUIRE_OK; }
-quire_status synchronize(quire_stream*) { return QUIRE_OK; }
-quire_status event_create(quire_device, quire_event** event) {
-  *event = reinterpret_cast<quire_event*>(&the_event);
-  return QUIRE_OK;
-}
-quire_status event_destroy(quire_event*) { return QUIRE_OK; }
-quire_status event_record(quire_event*, quire_stream*) { return QUIRE_OK; }
-quire_status event_wait(quire_event*, quire_stream*) { return QUIRE_OK; }
-quire_status event_synchronize(quire_event*) { return QUIRE_OK; }
 
 bool on_host(quire_op op, const void* args) {
   const Call call(op, args);
@@ -151,11 +81,6 @@ bool on_host(quire_op op, const void* args) {
 quire_status supports(quire_op op, const void* args) {
   if (op < 0 || op >= QUIRE_OP_COUNT) return fail(QUIRE_UNSUPPORTED, fmt::format("op {} is not known to the reference", op));
   if (!on_host(op, args)) return fail(QUIRE_UNSUPPORTED, "the reference computes on the host; move the tensors there");
-  return QUIRE_OK;
-}
-
-quire_status workspace(quire_op, const void*, std::size_t* bytes) {
-  *bytes = 0;
   return QUIRE_OK;
 }
 
@@ -188,19 +113,21 @@ quire_status contract(quire_op op, quire_dtype, quire_dtype, quire_contract* con
   return QUIRE_OK;
 }
 
-quire_status capture(quire_device, const quire_call*, std::int32_t, quire_step**) {
-  return fail(QUIRE_UNSUPPORTED, "the reference captures no steps");
+quire_status run_now(quire_op op, const void* args) { return run(nullptr, op, args, nullptr, 0); }
+
+quire_status capture(quire_device, const quire_call* calls, std::int32_t count, quire_step** step) { return host::capture(calls, count, step, supports); }
+
+quire_status launch(quire_stream*, quire_step* step, const quire_tensor* const* tensors, std::int32_t count) {
+  return host::launch(step, tensors, count, run_now);
 }
-quire_status launch(quire_stream*, quire_step*, const quire_tensor* const*, std::int32_t) {
-  return fail(QUIRE_UNSUPPORTED, "the reference captures no steps");
-}
-quire_status step_free(quire_step*) { return QUIRE_OK; }
 
 constexpr quire_backend_table table = {sizeof(quire_backend_table), QUIRE_ABI_VERSION, QUIRE_SEMANTICS_VERSION,
-                                       describe,     device_count,  device_info,    last_error,   allocate,     free_memory,
-                                       copy,         stream_create, stream_destroy, synchronize,  event_create, event_destroy,
-                                       event_record, event_wait,    event_synchronize, supports,    workspace,    run,          contract,
-                                       capture,      launch,        step_free};
+                                       describe, host::device_count, device_info, host::last_error,
+                                       host::allocate, host::release, host::copy,
+                                       host::stream_create, host::stream_destroy, host::synchronize,
+                                       host::event_create, host::event_destroy, host::event_record, host::event_wait, host::event_synchronize,
+                                       supports, host::no_workspace, run, contract,
+                                       capture, launch, host::step_free};
 
 }  // namespace
 

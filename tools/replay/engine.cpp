@@ -29,7 +29,7 @@ constexpr std::int64_t rotating_sample = 2;
 Engine::Engine(const Options& options, const Trace& trace, const Backend& backend)
     : options_(options),
       backend_(backend),
-      on_{&backend, nullptr},
+      on_(on_host_tensors(backend)),
       most_nodes_(options.draft > 0 ? most_draft_nodes : 0),
       pages_(options.pages, options.page_size),
       tables_(std::min<std::int64_t>(options.lanes, static_cast<std::int64_t>(trace.requests.size())), trace.longest(), options.page_size),

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <memory>
+#include <optional>
 
 namespace quire::tools {
 
@@ -36,6 +37,16 @@ std::vector<std::string> build_names(std::uint32_t bits) {
 // The ops whose arithmetic a contract describes; the others are exact everywhere.
 constexpr quire_op rounding_ops[] = {QUIRE_OP_ATTEND, QUIRE_OP_GDN_PREFILL, QUIRE_OP_GDN_DECODE, QUIRE_OP_GDN_VERIFY};
 
+// Of an op that the backend has, on float32.
+std::optional<quire_contract> contract_of(const Backend& backend, quire_op op) {
+  try {
+    return backend.contract(op, DType::f32, DType::f32);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::unsupported) throw;
+    return std::nullopt;
+  }
+}
+
 json contract_json(const quire_contract& contract) {
   return {{"u_product", contract.u_product},
           {"u_accumulate", contract.u_accumulate},
@@ -63,7 +74,10 @@ json backend_json(const BackendStatus& status) {
     entry["devices"].push_back({{"type", device.device.type}, {"id", device.device.id}, {"name", device.name}, {"memory_bytes", device.memory_bytes}});
   }
   entry["dtypes"] = {{"extend", dtype_names(backend.info().dtypes)}, {"inputs", dtype_names(backend.info().float_dtypes)}, {"states", dtype_names(backend.info().state_dtypes)}};
-  for (const quire_op op : rounding_ops) entry["contract"][std::string(op_name(op))] = contract_json(backend.contract(op, DType::f32, DType::f32));
+  for (const quire_op op : rounding_ops) {
+    const std::optional<quire_contract> contract = contract_of(backend, op);
+    entry["contract"][std::string(op_name(op))] = contract ? contract_json(*contract) : json();
+  }
   return entry;
 }
 
@@ -84,10 +98,11 @@ void print_text(const BackendStatus& status) {
   line("q, k, v", fmt::format("{}", fmt::join(dtype_names(backend.info().float_dtypes), " ")));
   line("states", fmt::format("{}", fmt::join(dtype_names(backend.info().state_dtypes), " ")));
   for (const quire_op op : rounding_ops) {
-    const quire_contract contract = backend.contract(op, DType::f32, DType::f32);
-    line("contract", fmt::format("{}: products {:.3g}, sums {:.3g}, exp {:.3g}, stored {:.3g}, chunks of {}{}", op_name(op), contract.u_product,
-                                 contract.u_accumulate, contract.u_exp, contract.u_store, contract.chunk_length,
-                                 contract.batch_invariant != 0 ? ", batch-invariant" : ""));
+    const std::optional<quire_contract> contract = contract_of(backend, op);
+    line("contract", !contract ? fmt::format("{}: none on f32", op_name(op))
+                               : fmt::format("{}: products {:.3g}, sums {:.3g}, exp {:.3g}, stored {:.3g}, chunks of {}{}", op_name(op), contract->u_product,
+                                             contract->u_accumulate, contract->u_exp, contract->u_store, contract->chunk_length,
+                                             contract->batch_invariant != 0 ? ", batch-invariant" : ""));
   }
   line("path", status.path);
 }

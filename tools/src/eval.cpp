@@ -62,7 +62,7 @@ int run_eval(const EvalOptions& options) {
   if (options.files.empty()) reject("case", "no file", "case files; - is standard input");
   if (!options.side.empty()) require_writable(options.side);
   conformance::EvaluateOptions evaluate;
-  evaluate.on.backend = options.backend.empty() ? &default_backend() : &backend(options.backend);
+  evaluate.on = on_host_tensors(options.backend.empty() ? default_backend() : backend(options.backend));
   std::map<std::string, Tensor> side;
   std::int64_t number = 0;
   if (!options.side.empty()) {

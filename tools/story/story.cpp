@@ -85,7 +85,7 @@ class Command {
     }
     generation_.model = &model_;
     generation_.tokenizer = &tokenizer_;
-    generation_.on.backend = &backend_;
+    generation_.on = on_host_tensors(backend_);
     generation_.chooser = Chooser(options.temperature, options.seed);
     generation_.prompt = encode_prompt(tokenizer_, options);
     generation_.tokens = options.tokens;

@@ -26,6 +26,8 @@ extern "C" {
 
 /* The ABI spoken here. 0 is not frozen: it becomes 1 when two unlike implementations have used all of it. */
 #define QUIRE_ABI_VERSION 0u
+/* The oldest that a library built with this header still speaks. */
+#define QUIRE_ABI_VERSION_MIN 0u
 /* The laws: a backend of another semantics version computes other results. */
 #define QUIRE_SEMANTICS_VERSION 1u
 
@@ -372,6 +374,12 @@ typedef struct quire_host {
 typedef const quire_backend_table* (*quire_backend_query_fn)(const quire_host* host, uint32_t min_version, uint32_t max_version,
                                                              const char** reason);
 #define QUIRE_BACKEND_QUERY_SYMBOL "quire_backend_query"
+/* Stands before its definition in a plugin: QUIRE_BACKEND_EXPORT const quire_backend_table* quire_backend_query(...) { ... } */
+#ifdef __cplusplus
+#define QUIRE_BACKEND_EXPORT extern "C" __attribute__((visibility("default")))
+#else
+#define QUIRE_BACKEND_EXPORT __attribute__((visibility("default")))
+#endif
 
 #ifdef __cplusplus
 }
@@ -380,11 +388,12 @@ typedef const quire_backend_table* (*quire_backend_query_fn)(const quire_host* h
 /* The last field of each struct, so that a reorder or a field inserted before it does not go unseen. 64-bit machines. */
 #if defined(__cplusplus)
 #define QUIRE_LAST_FIELD(type, field) \
-  static_assert(sizeof(type) - offsetof(type, field) <= sizeof(((type*)nullptr)->field) + 7, #type " must end with " #field)
+  static_assert(sizeof(type) - offsetof(type, field) <= sizeof(static_cast<type*>(nullptr)->field) + 7, #type " must end with " #field)
 #else
 #define QUIRE_LAST_FIELD(type, field) \
   _Static_assert(sizeof(type) - offsetof(type, field) <= sizeof(((type*)0)->field) + 7, #type " must end with " #field)
 #endif
+QUIRE_LAST_FIELD(quire_device, id);
 QUIRE_LAST_FIELD(quire_tensor, device);
 QUIRE_LAST_FIELD(quire_block_table, blocks);
 QUIRE_LAST_FIELD(quire_index, sees);

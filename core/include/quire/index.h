@@ -54,8 +54,15 @@ class Index {
   Index every(std::int64_t m) const;
   /// A11: the next token of every lane. Reads positions on the host (`unsupported` for tensors elsewhere).
   Index advance() const;
-  /// A15: tensors whole on each device. Raises `unavailable` (devices) for one that no loaded backend has.
+  /// A15: the index with its tensors whole on each device, and nowhere else (name the host to keep it). A call takes the copy on its own
+  /// device. Asked itself, the index answers with its first copy. Builders work on every copy; those that bring tensors (select, draft) and
+  /// `advance` want an index that lies in one place. The copies are made when it returns. Raises `unavailable` (devices) for a device that no
+  /// loaded backend has, invalid_argument (devices) for none or one twice.
   Index place(std::span<const Device> devices) const;
+  Index place(std::initializer_list<Device> devices) const { return place(std::span<const Device>(devices.begin(), devices.size())); }
+  bool is_on(Device device) const;
+  /// The copy on a device; raises invalid_argument (index) where there is none.
+  const Index& on(Device device) const;
 
   IndexKind kind() const { return kind_; }
   bool is_tabled() const { return kind_ == IndexKind::tabled; }
@@ -85,6 +92,9 @@ class Index {
 
  private:
   Index() = default;
+  template <typename Change>
+  Index changed(const Change& change) const;
+  void require_one_place(std::string_view builder) const;
   static Index untabled(IndexKind kind, std::int64_t seq, std::span<const std::vector<std::int64_t>> lens);
 
   IndexKind kind_ = IndexKind::whole;
@@ -96,6 +106,7 @@ class Index {
   std::optional<std::int64_t> window_;
   Tensor columns_;
   std::optional<Draft> draft_;
+  std::vector<Index> copies_;  // on further devices (A15)
 };
 
 /// The ABI's form of an index; valid while this object lives.
@@ -105,6 +116,8 @@ class IndexAbi {
   IndexAbi(const IndexAbi&) = delete;
   IndexAbi& operator=(const IndexAbi&) = delete;
   const quire_index* get() const { return &abi_; }
+  /// Adds the index's tensors, which its memory stands on.
+  void keep(std::vector<Tensor>& tensors) const;
 
  private:
   Index index_;

@@ -12,11 +12,24 @@
 
 namespace quire {
 
-/// Where an op runs: a backend (the default one when null) and one of its streams (null is synchronous).
+class Capture;
+class Stream;
+
+/// Where an op runs: a backend (the default one when null), and one of its streams (null: the call is done when it returns). Tensors lie on
+/// the stream's device, or on the host where the backend reads it; a placed index (A15) gives its copy there. Results lie beside the inputs.
 struct On {
+  On() = default;
+  On(const Backend* on_backend, const Stream* on_stream) : backend(on_backend), stream(on_stream) {}
   const Backend* backend = nullptr;
-  quire_stream* stream = nullptr;
+  const Stream* stream = nullptr;
+  /// Host tensors are copied to this device, computed there and copied back, in the stream's order. Nothing is transferred without it.
+  std::optional<Device> stage_on;
+  /// Set by Capture::on: the op is recorded and does not run.
+  Capture* capture = nullptr;
 };
+
+/// On a backend whatever it computes on: host tensors go to its first device and back where it does not read the host's memory.
+On on_host_tensors(const Backend& backend, const Stream* stream = nullptr);
 
 /// A tensor that a call changes. `Tensor&&` is given up and changed in place (a shared owner is copied first), `const Tensor&` is copied,
 /// `Pool::in_place(tensor)` changes the caller's memory whoever else shares it. Results are the same (C9).
@@ -45,6 +58,8 @@ class Pool {
 
 /// A12: i64 [B, S].
 Tensor positions(const Index& index, const On& on = {});
+/// A11 as an op, where `advance` can't read the positions: the next token's position of every lane, i64 [B, 1].
+Tensor next_positions(const Index& index, const On& on = {});
 /// B6: bool [B, S, C] ([B, S, C + S] under a draft, [B, S, k] under a selection).
 Tensor mask(const Index& index, const On& on = {});
 /// B6: the same as a predicate, stored nowhere. Host indices; out-of-range arguments are not seen.

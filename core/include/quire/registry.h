@@ -4,6 +4,7 @@
 #include <quire/dtype.h>
 #include <quire/error.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,14 +23,18 @@ class Backend {
   /// The plugin's file, or "(built in)".
   const std::string& path() const { return path_; }
   std::vector<quire_device_info> devices() const;
+  /// The device that calls and streams are for where none is named.
+  quire_device_info first_device() const;
   quire_contract contract(quire_op op, DType input, DType state) const;
   /// Empty when the backend runs exactly this call, else the reason why it does not.
   std::string unsupported_reason(quire_op op, const void* args) const;
-  /// Asks `supports`, hands in the workspace and runs. Raises the backend's error.
-  void run(quire_stream* stream, quire_op op, const void* args) const;
+  /// Asks `supports`, hands in the workspace, in the stream's order, and runs. Raises the backend's error. `device`: the stream's, where
+  /// the tensors lie on the host; else theirs is taken, or the first.
+  void run(quire_stream* stream, quire_op op, const void* args, std::optional<quire_device> device = {}) const;
+  /// Raises the backend's last error for a status other than QUIRE_OK; `what` failed.
+  void require(quire_status status, std::string_view what) const;
 
  private:
-  void check(quire_status status, std::string_view what) const;
   const quire_backend_table* table_;
   std::string path_;
   quire_backend_info info_{};

@@ -1,0 +1,17 @@
+// A sandboxed call on a candidate in the ways that engines use one: called at once; or captured and launched.
+#pragma once
+
+#include "sandbox.h"
+
+#include <quire/stream.h>
+
+namespace quire::conformance {
+
+/// Runs the call at once. Where the candidate does not read the host's memory, the sandbox goes to its first device and back, guard zones too.
+void run_at_once(const Backend& candidate, Sandbox& sandbox);
+
+/// Captures the call on other memory, which holds nothing but poison, and launches it on the sandbox's in `stream` (null: synchronous).
+/// Answers false, and has not run it, where the candidate captures nothing.
+bool run_as_step(const Backend& candidate, Sandbox& sandbox, const Stream* stream);
+
+}  // namespace quire::conformance

@@ -1,0 +1,11 @@
+# cmake -DNM=... -DFILE=... -P exports.cmake: fails unless a plugin exports quire_backend_query and nothing else.
+execute_process(COMMAND ${NM} -D --defined-only ${FILE} OUTPUT_VARIABLE text RESULT_VARIABLE status ERROR_VARIABLE words)
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "${FILE}: its symbols can't be listed: ${words}")
+endif()
+string(REGEX REPLACE "[^\n]* ([^ \n]+)\n" "\\1;" names "${text}")
+if(NOT names STREQUAL "quire_backend_query;")
+  list(JOIN names " " names)
+  file(REMOVE ${FILE})
+  message(FATAL_ERROR "${FILE} exports \"${names}\"; allowed: quire_backend_query alone")
+endif()
