@@ -1,9 +1,6 @@
 // The registry of allocations.
 #include "memory.h"
 
-#include "../gpu/runtime.h"
-#include "sanitizer.h"
-
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,6 +11,9 @@
 #include <map>
 #include <mutex>
 #include <string>
+
+#include "../gpu/runtime.h"
+#include "sanitizer.h"
 
 namespace quire::simt {
 namespace {
@@ -159,7 +159,8 @@ void require_memory(const char* what, quire_device device, const void* data, std
   }
   if (!inside) reject(fmt::format("{}: {:#x} is not memory of {}", what, first, name));
   const Allocation& allocation = found->second;
-  if (allocation.device != device.id) reject(fmt::format("{}: {:#x} is memory of device {}, not of {}", what, first, allocation.device, name));
+  if (allocation.device != device.id)
+    reject(fmt::format("{}: {:#x} is memory of device {}, not of {}", what, first, allocation.device, name));
   if (allocation.released) reject(fmt::format("{}: {:#x} is in memory that was freed: {}", what, first, words(allocation, found->first)));
   if (bytes > allocation.bytes - (first - found->first))
     reject(fmt::format("{}: {} bytes at {:#x} reach past their allocation of {}", what, bytes, first, words(allocation, found->first)));

@@ -1,9 +1,9 @@
 // Each name of the dialect against values by hand, at both warp widths and in every order.
-#include "simt_test_helpers.h"
-
 #include <array>
 #include <cmath>
 #include <limits>
+
+#include "simt_test_helpers.h"
 
 namespace quire::gpu {
 namespace {
@@ -15,7 +15,8 @@ struct PlaceParameters {
   Place* out;
 };
 QUIRE_KERNEL(place, PlaceParameters) {
-  parameters.out[block() * threads() + thread()] = {thread(), threads(), block(), blocks(), warp_width(), warp_lane(), warp_number(), warp_count()};
+  parameters.out[block() * threads() + thread()] = {thread(),     threads(),   block(),       blocks(),
+                                                    warp_width(), warp_lane(), warp_number(), warp_count()};
 }
 
 struct FloatParameters {
@@ -207,10 +208,10 @@ TEST_CASE("warp_sum of infinities and NaNs has one result in every thread") {
 TEST_CASE("warp_max: NaNs count only where all are, +0 is above -0") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   std::vector<float> in(256, -3.0F);
-  in[7] = 2.5F;                                             // threads 0-63
+  in[7] = 2.5F;  // threads 0-63
   in[8] = nan;
-  for (std::size_t i = 64; i < 128; ++i) in[i] = nan;       // 64-127: none but NaNs
-  for (std::size_t i = 128; i < 192; ++i) in[i] = -0.0F;    // 128-191: both zeros
+  for (std::size_t i = 64; i < 128; ++i) in[i] = nan;     // 64-127: none but NaNs
+  for (std::size_t i = 128; i < 192; ++i) in[i] = -0.0F;  // 128-191: both zeros
   in[130] = in[170] = 0.0F;
   in[40] = 1.5F;
   under_every_setting([&](const Settings& settings) {
@@ -274,8 +275,7 @@ TEST_CASE("barrier: a block's reduction, row after row through one piece of shar
                              gpu::FloatParameters{in.data(), out.data(), rows}));
     for (std::size_t row = 0; row < rows; ++row) {
       float total = 0;
-      for (std::size_t warp = 0; warp < warps; ++warp)
-        total += tree(slice(in, row * 256 + warp * 256 / warps, 256 / warps))[0];
+      for (std::size_t warp = 0; warp < warps; ++warp) total += tree(slice(in, row * 256 + warp * 256 / warps, 256 / warps))[0];
       for (std::size_t i = 0; i < 256; ++i) REQUIRE(bits(out[row * 256 + i]) == bits(total));
     }
   });
@@ -296,7 +296,8 @@ TEST_CASE("shared memory is 0xFF at each block's start, of any size, aligned to 
     for (const std::int64_t bytes : {0, 1, 17, 64, 4100, 48 * 1024}) {
       int bad = 0;
       std::uintptr_t address = 1;
-      run(settings_of(settings.warp_width, settings.order, settings.seed), Launch::of(gpu::poisoned(), 1, 64, bytes, gpu::SharedParameters{bytes, &bad, &address}));
+      run(settings_of(settings.warp_width, settings.order, settings.seed),
+          Launch::of(gpu::poisoned(), 1, 64, bytes, gpu::SharedParameters{bytes, &bad, &address}));
       Settings alone = settings;
       alone.workers = 1;
       run(alone, Launch::of(gpu::poisoned(), 7, 64, bytes, gpu::SharedParameters{bytes, &bad, &address}));

@@ -1,10 +1,12 @@
 // Planted faults, each told by kind, kernel, block, threads and line.
-#include "simt_test_helpers.h"
-
 #include <array>
 #include <atomic>
 #include <cmath>
 
+#include "simt_test_helpers.h"
+
+// Lines count here.
+// clang-format off
 namespace quire::gpu {
 namespace {
 
@@ -115,6 +117,7 @@ QUIRE_KERNEL(faulty_everywhere, CountParameters) {
 
 }  // namespace
 }  // namespace quire::gpu
+// clang-format on
 
 namespace quire::simt::test {
 namespace {
@@ -144,7 +147,8 @@ TEST_CASE("planted: a missing barrier changes bits in the greedy order") {
     for (int greedy = 0; greedy < 2; ++greedy) {
       outs[static_cast<std::size_t>(greedy)].resize(256);
       const Settings settings = settings_of(width, greedy == 1 ? Order::greedy : Order::in_order);
-      CHECK(fault_of(settings, gpu::missing_barrier(), 1, 256, 1024, gpu::Parameters{outs[static_cast<std::size_t>(greedy)].data(), 0}) == "");
+      CHECK(fault_of(settings, gpu::missing_barrier(), 1, 256, 1024, gpu::Parameters{outs[static_cast<std::size_t>(greedy)].data(), 0}) ==
+            "");
     }
     for (std::size_t i = 0; i < 256; ++i) CHECK(outs[0][i] == static_cast<float>(255 - i) + static_cast<float>(width));
     // The first warp read what nobody had written.
@@ -154,18 +158,19 @@ TEST_CASE("planted: a missing barrier changes bits in the greedy order") {
 #endif
 
 TEST_CASE("planted: a divergent barrier, of two kinds") {
-  check_fault(gpu::divergent(), {"kernel divergent, block 2: divergent barrier: threads 0-31 wait in block_any at ", here(gpu::divergent_line + 2),
-                                 "threads 32-255 wait in barrier at ", here(gpu::divergent_line)});
+  check_fault(gpu::divergent(), {"kernel divergent, block 2: divergent barrier: threads 0-31 wait in block_any at ",
+                                 here(gpu::divergent_line + 2), "threads 32-255 wait in barrier at ", here(gpu::divergent_line)});
 }
 
 TEST_CASE("planted: a divergent barrier, called at two places") {
-  check_fault(gpu::two_places(), {"kernel two_places, block 2: divergent barrier: threads 0,2,4,6,8,10,12,14,... wait in barrier at ",
-                                  here(gpu::two_places_line + 2), "threads 1,3,5,7,9,11,13,15,... wait in barrier at ", here(gpu::two_places_line)});
+  check_fault(gpu::two_places(),
+              {"kernel two_places, block 2: divergent barrier: threads 0,2,4,6,8,10,12,14,... wait in barrier at ",
+               here(gpu::two_places_line + 2), "threads 1,3,5,7,9,11,13,15,... wait in barrier at ", here(gpu::two_places_line)});
 }
 
 TEST_CASE("planted: a thread that skips a barrier") {
-  check_fault(gpu::skipped(), {"kernel skipped, block 2: divergent barrier, a deadlock: threads 0-76,78-255 wait in barrier at ", here(gpu::skipped_line),
-                               "; thread 77 has ended"});
+  check_fault(gpu::skipped(), {"kernel skipped, block 2: divergent barrier, a deadlock: threads 0-76,78-255 wait in barrier at ",
+                               here(gpu::skipped_line), "; thread 77 has ended"});
 }
 
 TEST_CASE("planted: threads that return before a barrier") {
@@ -178,8 +183,9 @@ TEST_CASE("planted: a warp operation by half a warp") {
     for (const Order order : every_order) {
       const std::string text = fault(settings_of(width, order), gpu::half_warp(), 2);
       INFO(text);
-      CHECK(has_in_order(text, {"kernel half_warp, block 2: deadlock: warp_sum at ", here(gpu::half_warp_line), " reached by a part of warp 0: threads 0-15 wait in",
-                                here(gpu::half_warp_line), width == 32 ? "; threads 16-31 have ended" : "; threads 16-63 have ended"}));
+      CHECK(has_in_order(text, {"kernel half_warp, block 2: deadlock: warp_sum at ", here(gpu::half_warp_line),
+                                " reached by a part of warp 0: threads 0-15 wait in", here(gpu::half_warp_line),
+                                width == 32 ? "; threads 16-31 have ended" : "; threads 16-63 have ended"}));
     }
   }
   check_fault(gpu::half_warp(), {"block 2: deadlock"});
@@ -191,17 +197,16 @@ TEST_CASE("planted: a deadlock of a warp operation and a barrier") {
 }
 
 TEST_CASE("planted: a warp at two operations") {
-  check_fault(gpu::two_operations(), {"kernel two_operations, block 2: divergent operation of warp ", " wait in warp_sum at ", here(gpu::two_operations_line + 2),
-                                      " waits in warp_max at ", here(gpu::two_operations_line)});
+  check_fault(gpu::two_operations(), {"kernel two_operations, block 2: divergent operation of warp ", " wait in warp_sum at ",
+                                      here(gpu::two_operations_line + 2), " waits in warp_max at ", here(gpu::two_operations_line)});
 }
 
 TEST_CASE("planted: a shuffle from a lane that the warp has not") {
-  check_fault(gpu::lane_outside(), {"kernel lane_outside, block 2: warp_shuffle at ", here(gpu::lane_line), ", thread 65: lane ", "; allowed: 0 to "});
+  check_fault(gpu::lane_outside(),
+              {"kernel lane_outside, block 2: warp_shuffle at ", here(gpu::lane_line), ", thread 65: lane ", "; allowed: 0 to "});
 }
 
-TEST_CASE("planted: an exception") {
-  CHECK(fault(Settings{}, gpu::throws(), 0) == "kernel throws, block 0: thread 5 threw an exception");
-}
+TEST_CASE("planted: an exception") { CHECK(fault(Settings{}, gpu::throws(), 0) == "kernel throws, block 0: thread 5 threw an exception"); }
 
 // The address sanitizer ends the process instead: planted_test.cpp.
 #if !defined(__SANITIZE_ADDRESS__)

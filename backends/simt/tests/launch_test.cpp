@@ -1,11 +1,11 @@
 // Grids: limits, 64-bit block numbers, many workers and many callers at once; the orders; the settings.
-#include "../block.h"
-#include "simt_test_helpers.h"
-
 #include <atomic>
 #include <map>
 #include <set>
 #include <thread>
+
+#include "../block.h"
+#include "simt_test_helpers.h"
 
 namespace quire::gpu {
 namespace {
@@ -211,8 +211,8 @@ TEST_CASE("settings: what is not set, and what is") {
   CHECK(settings.grid == 2147483647);
   CHECK(settings.devices == 1);
   CHECK(settings.workers >= 1);
-  variables = {{"QUIRE_SIMT_WARP", "64"},  {"QUIRE_SIMT_ORDER", "random"}, {"QUIRE_SIMT_SEED", "18446744073709551615"},
-               {"QUIRE_SIMT_GRID", "3"},   {"QUIRE_SIMT_DEVICES", "16"},   {"QUIRE_SIMT_THREADS", "5"}};
+  variables = {{"QUIRE_SIMT_WARP", "64"}, {"QUIRE_SIMT_ORDER", "random"}, {"QUIRE_SIMT_SEED", "18446744073709551615"},
+               {"QUIRE_SIMT_GRID", "3"},  {"QUIRE_SIMT_DEVICES", "16"},   {"QUIRE_SIMT_THREADS", "5"}};
   settings = settings_from(read_variable);
   CHECK(settings.warp_width == 64);
   CHECK(settings.order == Order::random);
@@ -222,7 +222,8 @@ TEST_CASE("settings: what is not set, and what is") {
   CHECK(settings.workers == 5);
   const std::string words = in_words(settings);
   INFO(words);
-  CHECK(has_in_order(words, {"warps of 64, threads in random order (seed 18446744073709551615), grids of at most 3 blocks, 5 workers on ", ", 16 devices"}));
+  CHECK(has_in_order(words, {"warps of 64, threads in random order (seed 18446744073709551615), grids of at most 3 blocks, 5 workers on ",
+                             ", 16 devices"}));
   variables = {{"QUIRE_SIMT_WARP", ""}, {"QUIRE_SIMT_ORDER", "greedy"}};
   settings = settings_from(read_variable);
   CHECK(settings.warp_width == 32);
@@ -233,7 +234,8 @@ TEST_CASE("settings: what is not allowed is named, with what is") {
   CHECK(refusal("QUIRE_SIMT_WARP", "48") == "QUIRE_SIMT_WARP: \"48\"; allowed: 32, 64");
   CHECK(refusal("QUIRE_SIMT_ORDER", "Random") == "QUIRE_SIMT_ORDER: \"Random\"; allowed: in-order, random, greedy");
   CHECK(refusal("QUIRE_SIMT_SEED", "-1") == "QUIRE_SIMT_SEED: \"-1\"; allowed: 0 to 18446744073709551615");
-  CHECK(refusal("QUIRE_SIMT_SEED", "18446744073709551616") == "QUIRE_SIMT_SEED: \"18446744073709551616\"; allowed: 0 to 18446744073709551615");
+  CHECK(refusal("QUIRE_SIMT_SEED", "18446744073709551616") ==
+        "QUIRE_SIMT_SEED: \"18446744073709551616\"; allowed: 0 to 18446744073709551615");
   CHECK(refusal("QUIRE_SIMT_GRID", "0") == "QUIRE_SIMT_GRID: \"0\"; allowed: 1 to 2147483647");
   CHECK(refusal("QUIRE_SIMT_GRID", "2147483648") == "QUIRE_SIMT_GRID: \"2147483648\"; allowed: 1 to 2147483647");
   CHECK(refusal("QUIRE_SIMT_DEVICES", "17") == "QUIRE_SIMT_DEVICES: \"17\"; allowed: 1 to 16");

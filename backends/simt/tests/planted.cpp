@@ -1,17 +1,20 @@
 // Kernels with and without faults that only a sanitizer sees, for planted_test.cpp to run in a process of their own: the sanitizer ends it.
+// Also: "settings" asks every function of the runtime, for the environment's bad settings.
 // Usage: simt_planted <name> [<warp width> [<order>]]. Prints "line N", where the fault of that name stands, then runs it.
-#include "../../gpu/dialect.h"
-#include "../../gpu/runtime.h"
-#include "../launch.h"
-
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 #include <vector>
 
+#include "../../gpu/dialect.h"
+#include "../../gpu/runtime.h"
+#include "../launch.h"
+
 namespace quire::gpu {
 namespace {
 
+// Lines count here.
+// clang-format off
 struct Parameters {
   float* out;
   std::int64_t count;
@@ -95,6 +98,7 @@ QUIRE_KERNEL(clean, Parameters) {
   store_racing(parameters.out + blocks() * threads(), value);
 }
 
+// clang-format on
 struct Planted {
   std::string_view name;
   Kernel kernel;
@@ -122,11 +126,37 @@ int run(const Planted& planted, const simt::Settings& settings) {
   return 0;
 }
 
+/// What each function of the runtime answers, a line each.
+int ask_all() {
+  const auto tell = [](const char* function, const auto& call) {
+    try {
+      call();
+      std::printf("%s: done\n", function);
+    } catch (const Failure& failure) {
+      std::printf("%s: %d: %s\n", function, failure.status, failure.message.c_str());
+    }
+  };
+  constexpr quire_device host{QUIRE_DEVICE_CPU, 0};
+  const Launch launch = Launch::of(clean(), 0, 64, 0, Parameters{nullptr, 0});
+  std::printf("%s, %d, %d\n", runtime::description(), runtime::rank(), runtime::device_type());
+  tell("device_count", [] { runtime::device_count(); });
+  tell("limits", [] { runtime::limits(0); });
+  tell("allocate", [] { runtime::release(0, nullptr, runtime::allocate(0, nullptr, 16)); });
+  tell("release", [] { runtime::release(0, nullptr, nullptr); });
+  tell("copy", [&] { runtime::copy(nullptr, nullptr, host, nullptr, host, 0); });
+  tell("stream_create", [] { runtime::stream_destroy(runtime::stream_create(0)); });
+  tell("event_create", [] { runtime::event_destroy(runtime::event_create(0)); });
+  tell("launch", [&] { runtime::launch(0, nullptr, {&launch, 1}); });
+  tell("graph_create", [&] { runtime::graph_destroy(runtime::graph_create(0, {&launch, 1})); });
+  return 0;
+}
+
 }  // namespace
 }  // namespace quire::gpu
 
 int main(int argc, char** argv) {
   using namespace quire::gpu;
+  if (argc == 2 && std::string_view(argv[1]) == "settings") return ask_all();
   const Planted all[] = {
       {"load_past_shared", load_past_shared(), load_past_shared_line, 1024, 256},
       {"store_past_shared", store_past_shared(), store_past_shared_line, 1001, 1001},
@@ -143,7 +173,9 @@ int main(int argc, char** argv) {
   if (argc > 2) settings.warp_width = std::atoi(argv[2]);
   if (argc > 3) {
     const std::string_view order = argv[3];
-    settings.order = order == "random" ? quire::simt::Order::random : order == "greedy" ? quire::simt::Order::greedy : quire::simt::Order::in_order;
+    settings.order = order == "random"   ? quire::simt::Order::random
+                     : order == "greedy" ? quire::simt::Order::greedy
+                                         : quire::simt::Order::in_order;
   }
   for (const Planted& planted : all) {
     if (argc < 2 || planted.name != argv[1]) continue;

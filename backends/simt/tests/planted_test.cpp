@@ -1,13 +1,12 @@
-// In a sanitizer's build: it reports the faults of planted.cpp at their line, and nothing of clean kernels.
-#include "simt_test_helpers.h"
-
+// What needs a process of its own: bad settings, and in a sanitizer's build that it reports the faults of planted.cpp at their line, and
+// nothing of clean kernels.
 #include <array>
 #include <cstdio>
 
+#include "simt_test_helpers.h"
+
 namespace quire::simt::test {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 
 struct Outcome {
   std::string text;
@@ -15,9 +14,9 @@ struct Outcome {
   int line = 0;
 };
 
-Outcome run_planted(const std::string& arguments) {
+Outcome run_planted(const std::string& arguments, const std::string& variable = "") {
   Outcome outcome;
-  FILE* const pipe = popen((std::string(QUIRE_SIMT_PLANTED) + " " + arguments + " 2>&1").c_str(), "r");
+  FILE* const pipe = popen((variable + " " + QUIRE_SIMT_PLANTED + " " + arguments + " 2>&1").c_str(), "r");
   REQUIRE(pipe != nullptr);
   std::array<char, 4096> buffer;
   while (const std::size_t bytes = std::fread(buffer.data(), 1, buffer.size(), pipe)) outcome.text.append(buffer.data(), bytes);
@@ -25,6 +24,28 @@ Outcome run_planted(const std::string& arguments) {
   if (std::sscanf(outcome.text.c_str(), "line %d", &outcome.line) != 1) outcome.line = -1;
   return outcome;
 }
+
+TEST_CASE("a bad setting fails every call, with its words") {
+  const std::pair<const char*, const char*> bad[] = {
+      {"QUIRE_SIMT_WARP=16", "QUIRE_SIMT_WARP: \"16\"; allowed: 32, 64"},
+      {"QUIRE_SIMT_ORDER=reverse", "QUIRE_SIMT_ORDER: \"reverse\"; allowed: in-order, random, greedy"},
+      {"QUIRE_SIMT_DEVICES=0", "QUIRE_SIMT_DEVICES: \"0\"; allowed: 1 to 16"},
+  };
+  for (const auto& [variable, message] : bad) {
+    const Outcome outcome = run_planted("settings", variable);
+    INFO(outcome.text);
+    CHECK(outcome.status == 0);
+    std::string expected = fmt::format("SIMT emulator on the processor: {}, -1, 12\n", message);
+    for (const char* const function :
+         {"device_count", "limits", "allocate", "release", "copy", "stream_create", "event_create", "launch", "graph_create"})
+      expected += fmt::format("{}: {}: {}\n", function, static_cast<int>(QUIRE_UNAVAILABLE), message);
+    CHECK(outcome.text == expected);
+  }
+  const Outcome outcome = run_planted("settings", "QUIRE_SIMT_WARP=64");
+  CHECK(has_in_order(outcome.text, {"warps of 64", "device_count: done", "launch: done", "graph_create: done"}));
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 
 #if defined(__SANITIZE_THREAD__)
 constexpr const char* planted_settings[] = {" 32 in-order", " 64 greedy"};

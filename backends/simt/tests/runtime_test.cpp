@@ -1,11 +1,11 @@
 // The runtime on three virtual devices: memory, streams, events, graphs, late errors.
-#include "simt_test_helpers.h"
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
+
+#include "simt_test_helpers.h"
 
 namespace quire::gpu {
 namespace {
@@ -185,7 +185,8 @@ TEST_CASE("memory: freed twice, on another device, in its middle") {
   void* const data = runtime::allocate(1, nullptr, 1000);
   const std::string at = fmt::format("{:#x}", reinterpret_cast<std::uintptr_t>(data));
   CHECK(failure_of([&] { runtime::release(0, nullptr, data); }) == "free: the allocation at " + at + " is of device 1, not of device 0");
-  CHECK(has_in_order(failure_of([&] { runtime::release(1, nullptr, static_cast<char*>(data) + 256); }), {"free: no allocation begins at 0x"}));
+  CHECK(has_in_order(failure_of([&] { runtime::release(1, nullptr, static_cast<char*>(data) + 256); }),
+                     {"free: no allocation begins at 0x"}));
   runtime::release(1, nullptr, data);
   CHECK(failure_of([&] { runtime::release(1, nullptr, data); }) ==
         "free: no allocation begins at " + at + "; it was freed before, or never allocated");

@@ -1,11 +1,6 @@
 // Running a test's kernel under every warp width and order.
 #pragma once
 
-#include "../../gpu/dialect.h"
-#include "../../gpu/runtime.h"
-#include "../launch.h"
-#include "../settings.h"
-
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -13,6 +8,11 @@
 #include <cstring>
 #include <string>
 #include <vector>
+
+#include "../../gpu/dialect.h"
+#include "../../gpu/runtime.h"
+#include "../launch.h"
+#include "../settings.h"
 
 namespace quire::simt::test {
 
