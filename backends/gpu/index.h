@@ -77,9 +77,8 @@ QUIRE_DEVICE Range table_range(const IndexView& index, std::int64_t b, std::int6
   const std::int64_t t = position(index, b, i);
   if (t < 0) return {};
   const std::int64_t m = index.block_size;
-  // p_j = j m + m - 1 <= t: j < (t + 1) / m, written without t + 1.
-  std::int64_t end = t / m + (t % m == m - 1 ? 1 : 0);
-  if (end > table_columns(index)) end = table_columns(index);
+  // p_j = j m + m - 1 <= t: j < (t + 1) / m, written without t + 1, which the greatest position has not.
+  std::int64_t end = t / m >= table_columns(index) ? table_columns(index) : t / m + (t % m == m - 1 ? 1 : 0);
   if (is_draft(index) && end > least) end = least;
   // p_j > t - w: the first j is (t - w + 1) / m.
   const std::int64_t begin = index.window > 0 && t >= index.window ? (t - index.window + 1) / m : 0;

@@ -1,5 +1,7 @@
-// gpu_plugin_trial PLUGIN COUNT FIRST [FAMILY...]: runs cases of the conformance suite on one plugin, loaded by its path, and says what failed.
+// gpu_plugin_trial PLUGIN COUNT FIRST [FAMILY...]: runs cases of the conformance suite on one plugin, loaded by its path, then
+// the layouts beside them, and says what failed first.
 // Ends with 0 where every case passed, 3 where one failed, 2 where nothing could be run. QUIRE_SIMT_* set the emulator.
+#include "layouts.h"
 #include "run/runner.h"
 
 #include <quire/registry.h>
@@ -43,7 +45,11 @@ int run(const char* path, std::uint64_t count, std::uint64_t first, std::vector<
   fmt::print("{}: {} cases, {} calls, {} failed, {} unsupported, {:.1f} s{}\n", candidate.description(), total.cases, total.calls, total.failed, total.unsupported,
              report.seconds, report.interrupted ? ", cut short" : "");
   if (total.failed > 0) return 3;
-  return total.calls > 0 ? 0 : 2;
+  const quire::gpu::test::LayoutReport layouts = quire::gpu::test::judge_layouts(candidate, true);
+  for (const std::string& failure : layouts.failures) fmt::print("{}\n", failure);
+  fmt::print("layouts: {} calls, {} failed\n", layouts.calls, layouts.failures.size());
+  if (!layouts.failures.empty()) return 3;
+  return total.calls > 0 && layouts.calls > 0 ? 0 : 2;
 }
 
 }  // namespace
