@@ -66,7 +66,7 @@ build() {
 
 # A clone in another folder finds the compiler's results again.
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
-tools/setup.sh --tests || exit 1
+tools/setup.sh --tests --gpu || exit 1
 programs="core_tests reference_tests conformance_tests tools_tests template_tests simt_tests"
 check "C ABI header" bash core/tests/backend_header_test.sh
 if build release; then
@@ -74,6 +74,7 @@ if build release; then
   check "commands" bash tools/tests/command_test.sh build/release/bin/quire
   check "digest, every instruction set and 1 and 2 threads" bash tools/tests/digest_test.sh build/release/bin/quire
   check "installed tree" bash tools/tests/install_test.sh build/release
+  check "GPU plugins" bash tools/tests/gpu_plugins_test.sh build/release
   check "a copy of the template" bash tools/tests/template_test.sh build/release
 fi
 if [ -z "$quick" ]; then
