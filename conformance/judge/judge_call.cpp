@@ -59,7 +59,7 @@ class CallJudge {
     CallVerdict verdict;
     verdict.op = op_name(op_);
     Tolerances tolerances;
-    guarded(verdict, "supports", [&] { verdict.reason = candidate_.unsupported_reason(op_, args_); });
+    guarded(verdict, "supports", [&] { verdict.reason = unsupported_reason(candidate_, op_, args_); });
     if (!verdict.reason.empty()) verdict.status = CallVerdict::Status::unsupported;
     if (verdict.status == CallVerdict::Status::passed) guarded(verdict, "contract", [&] { contract_ = contract(); });
     const bool is_judged = verdict.status == CallVerdict::Status::passed;
