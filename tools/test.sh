@@ -74,6 +74,7 @@ if build release; then
   check "commands" bash tools/tests/command_test.sh build/release/bin/quire
   check "digest, every instruction set and 1 and 2 threads" bash tools/tests/digest_test.sh build/release/bin/quire
   check "installed tree" bash tools/tests/install_test.sh build/release
+  check "a copy of the template" bash tools/tests/template_test.sh build/release
 fi
 if [ -z "$quick" ]; then
   if build asan; then

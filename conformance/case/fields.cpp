@@ -1,6 +1,8 @@
 // Reading a case's fields (case format: tensors, defaults, aliases, references, side files).
 #include "fields.h"
 
+#include <quire/staging.h>
+
 #include "reserved.h"
 
 #include "arrays/array_file.h"
@@ -261,6 +263,7 @@ std::string_view kind_of(const json& value) {
 void Memory::hold(std::string name, const Tensor& tensor, const Tensor& storage, bool writable) {
   Held held{std::move(name), tensor, storage, {}, writable};
   auto bytes = static_cast<std::size_t>(storage.elements() * size_of(storage.dtype()));
+  if (!storage.device().is_host()) bytes = 0;  // nothing is read there
   if (is_reserved_size(bytes)) bytes = 0;  // it is not copied; guard pages and the judge's own copies watch over it
   for (const Held& other : held_) held.writable |= other.storage.raw() == storage.raw() && other.writable && bytes > 0;
   for (Held& other : held_) other.writable |= other.storage.raw() == storage.raw() && held.writable && bytes > 0;
@@ -275,14 +278,15 @@ std::vector<std::string> Memory::changed(bool after_error) const {
     bool same = true;
     if (!held.writable || after_error) {
       same = held.before.empty() || std::memcmp(now, held.before.data(), held.before.size()) == 0;
-    } else if (held.tensor.raw() != nullptr && held.tensor.rank() > 0 && !held.tensor.is_dense()) {
-      // The gaps behind each row, the last one's too.
+    } else if (!held.before.empty() && held.tensor.rank() > 0 && !held.tensor.is_dense()) {
+      // The gaps behind each row, the last one's too where it is the tensor's own.
       const std::int64_t size = size_of(held.tensor.dtype());
       const std::int64_t stride = held.tensor.stride(0) * size;
       const std::int64_t row = held.tensor.size(0) == 0 ? 0 : held.tensor.elements() / held.tensor.size(0) * size;
       for (std::int64_t r = 0; r < held.tensor.size(0); ++r) {
         const std::int64_t gap = r * stride + row;
-        same &= std::memcmp(now + gap, held.before.data() + gap, static_cast<std::size_t>(stride - row)) == 0;
+        const std::int64_t end = std::min(gap + stride - row, static_cast<std::int64_t>(held.before.size()));
+        same &= gap >= end || std::memcmp(now + gap, held.before.data() + gap, static_cast<std::size_t>(end - gap)) == 0;
       }
     }
     if (!same) names.push_back(held.name);
@@ -313,6 +317,7 @@ Tensor Fields::read_alias(std::string_view name, const std::string& other, bool 
   pending_.erase(std::string(name));
   const Tensor& storage = storages_.find(other)->second;
   memory_.hold(std::string(name), same, storage, writable);
+  if (writable) writable_.emplace(name);
   storages_.emplace(name, storage);
   tensors_.emplace(name, same);
   return same;
@@ -322,6 +327,7 @@ Tensor Fields::read(std::string_view name, FieldKind kind, bool writable) {
   if (const auto known = tensors_.find(name); known != tensors_.end()) {  // read before, through an alias
     used_.emplace(name);
     memory_.hold(std::string(name), known->second, storages_.find(name)->second, writable);
+    if (writable) writable_.emplace(name);
     return known->second;
   }
   const json& field = value(name);
@@ -337,7 +343,9 @@ Tensor Fields::read(std::string_view name, FieldKind kind, bool writable) {
     placed.tensor = read_reference(field, name, surroundings_);
     placed.storage = placed.tensor;
     if (!placed.tensor.is_dense()) {
-      placed.storage = Tensor::share(nullptr, placed.tensor.raw(), DType::u8, {placed.tensor.size(0) * placed.tensor.stride(0) * size_of(placed.tensor.dtype())});
+      // The memory from its first element to its last: what lies behind need not be its own.
+      const MemorySpan span = span_of(placed.tensor.view());
+      placed.storage = Tensor::share(nullptr, placed.tensor.raw(), DType::u8, {span.end - span.begin}, {}, placed.tensor.device());
     }
   } else if (field.is_object() && field.contains("file")) {
     placed = read_file(field, name, surroundings_.folder);
@@ -346,7 +354,9 @@ Tensor Fields::read(std::string_view name, FieldKind kind, bool writable) {
   } else {
     reject(name, std::string(kind_of(field)), "a tensor: a list, or an object with dtype, shape and data, or with file and key");
   }
-  memory_.hold(std::string(name), placed.tensor, placed.storage, writable);
+  const bool is_ref = field.is_object() && field.contains("ref");
+  if (!is_ref || surroundings_.watches_refs) memory_.hold(std::string(name), placed.tensor, placed.storage, writable);
+  if (writable) writable_.emplace(name);
   storages_.emplace(name, placed.storage);
   tensors_.emplace(name, placed.tensor);
   return placed.tensor;

@@ -1,7 +1,7 @@
 // Reading a case's fields: tensors in every form of the case format, numbers, and the memory behind them.
 #pragma once
 
-#include <quire/tensor.h>
+#include <quire/index.h>
 
 #include <nlohmann/json.hpp>
 
@@ -44,6 +44,8 @@ class Memory {
 struct Surroundings {
   std::filesystem::path folder;                       ///< side files are named relative to it
   const std::map<std::string, NamedTensors, std::less<>>* steps = nullptr;  ///< a program's earlier steps
+  const std::map<std::string, Index, std::less<>>* indices = nullptr;       ///< theirs, by "step.index"
+  bool watches_refs = true;  ///< false where streams may change what a ref leads to while the step is read
 };
 
 /// One JSON object read field by field. Every problem raises invalid_argument naming the field; `finish` names a field that nobody asked for.
@@ -53,6 +55,7 @@ class Fields {
   Fields(const nlohmann::json& object, Memory& memory, const Surroundings& surroundings, std::span<const std::string_view> hidden = {});
 
   bool has(std::string_view name) const;
+  const nlohmann::json& object() const { return object_; }
   Tensor tensor(std::string_view name, FieldKind kind);            ///< required, read-only
   Tensor optional_tensor(std::string_view name, FieldKind kind);   ///< undefined where absent
   Tensor writable(std::string_view name);                          ///< required, real, changed by the call
@@ -69,6 +72,14 @@ class Fields {
   void finish() const;
   /// Every tensor read so far, by field.
   const NamedTensors& tensors() const { return tensors_; }
+  /// Those of them that the call changes.
+  bool is_writable(std::string_view name) const { return writable_.contains(name); }
+  /// The index that was read, for later steps to refer to.
+  void keep_index(const Index& index) { index_ = index; }
+  const std::optional<Index>& index() const { return index_; }
+  /// Tensors that the call needs until its stream has passed.
+  void keep(const std::vector<Tensor>& tensors) { kept_.insert(kept_.end(), tensors.begin(), tensors.end()); }
+  const std::vector<Tensor>& kept() const { return kept_; }
   Memory& memory() { return memory_; }
   const Surroundings& surroundings() const { return surroundings_; }
 
@@ -83,6 +94,9 @@ class Fields {
   std::span<const std::string_view> hidden_;
   std::set<std::string, std::less<>> used_;
   NamedTensors tensors_;
+  std::set<std::string, std::less<>> writable_;
+  std::optional<Index> index_;
+  std::vector<Tensor> kept_;
   std::map<std::string, Tensor, std::less<>> storages_;
   std::set<std::string, std::less<>> pending_;  // fields whose alias is being followed
 };

@@ -92,10 +92,30 @@ Index apply(const Index& index, const json& step, Fields& outer) {
 
 }  // namespace
 
-Index read_index(Fields& outer) {
-  Fields fields(require_object(outer.value("index"), "index"), outer.memory(), outer.surroundings());
-  const auto form = [&](std::string_view name, Index (*read)(Fields&)) {
-    Fields inner(require_object(fields.value(name), name), outer.memory(), outer.surroundings());
+namespace {
+
+Index read_reference(const json& object, std::string_view name, const Surroundings& surroundings) {
+  const json& target = object["ref"];
+  const std::string text = target.is_string() ? target.get<std::string>() : std::string();
+  if (object.size() != 1 || text.empty()) reject(name, "a ref with other keys or without a name", "{\"ref\":\"step.index\"}");
+  const auto* indices = surroundings.indices;
+  if (indices == nullptr) reject(name, "a ref outside a program", "refs in the steps of a program");
+  const auto found = indices->find(text);
+  if (found == indices->end()) reject(name, fmt::format("a ref to \"{}\"", text), "the index of an earlier step, \"step.index\"");
+  return found->second;
+}
+
+}  // namespace
+
+Index read_index(Fields& outer, std::string_view name) {
+  const json& object = require_object(outer.value(name), name);
+  if (object.contains("ref")) {
+    outer.keep_index(read_reference(object, name, outer.surroundings()));
+    return *outer.index();
+  }
+  Fields fields(object, outer.memory(), outer.surroundings());
+  const auto form = [&](std::string_view kind, Index (*read)(Fields&)) {
+    Fields inner(require_object(fields.value(kind), kind), outer.memory(), outer.surroundings());
     Index index = read(inner);
     inner.finish();
     return index;
@@ -118,6 +138,7 @@ Index read_index(Fields& outer) {
     for (const json& step : steps) index = apply(*index, step, outer);
   }
   fields.finish();
+  outer.keep_index(*index);
   return std::move(*index);
 }
 

@@ -181,7 +181,9 @@ Outputs run_gdn_prefill_paged(Fields& fields, const On& on) {
   const PagedSequences pages = read_pages(fields);
   require_pages(fields, pool);
   fields.finish();
-  return state_outputs(gdn_prefill_paged(inputs, cu_seqlens, Pool::in_place(pool), pages, nullptr, on));
+  const GdnStates states = gdn_prefill_paged(inputs, cu_seqlens, Pool::in_place(pool), pages, nullptr, on);
+  fields.keep(states.working);
+  return state_outputs(states);
 }
 
 Outputs run_gdn_decode_paged(Fields& fields, const On& on) {
@@ -189,7 +191,9 @@ Outputs run_gdn_decode_paged(Fields& fields, const On& on) {
   const PagedSequences pages = read_pages(fields);
   require_pages(fields, call.state_pool.given());
   fields.finish();
-  return state_outputs(gdn_decode_paged(std::move(call), pages, nullptr, on));
+  const GdnStates states = gdn_decode_paged(std::move(call), pages, nullptr, on);
+  fields.keep(states.working);
+  return state_outputs(states);
 }
 
 Outputs run_gdn_verify(Fields& fields, const On& on) {

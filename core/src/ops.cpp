@@ -396,7 +396,7 @@ GdnStates gdn_prefill_paged(const GdnInputs& inputs, const Tensor& cu_seqlens, P
   call.checkpoint_state_indices = pages.page_indices;
   call.prefix_lens = rows.prefix_lens;
   GdnPrefilled result = gdn_prefill(std::move(call), on);
-  return {std::move(result.output), std::move(result.output_state)};
+  return {std::move(result.output), std::move(result.output_state), {rows.state_indices, rows.output_state_indices, rows.prefix_lens, rows.checkpoint_cu_starts}};
 }
 
 GdnStates gdn_decode_paged(GdnDecode call, const PagedSequences& pages, const GdnDecodeSlots* slots, const On& on) {
@@ -405,7 +405,9 @@ GdnStates gdn_decode_paged(GdnDecode call, const PagedSequences& pages, const Gd
   const GdnDecodeSlots rows = slots != nullptr ? *slots : decode_slots(pages, n, on);
   call.state_indices = rows.state_indices;
   call.output_state_indices = rows.output_state_indices;
-  return gdn_decode(std::move(call), on);
+  GdnStates result = gdn_decode(std::move(call), on);
+  result.working = {rows.state_indices, rows.output_state_indices};
+  return result;
 }
 
 }  // namespace quire

@@ -3,9 +3,9 @@ include(GNUInstallDirs)
 
 add_library(quire_options INTERFACE)
 # No contraction: the same source gives the same bits on every machine (design: numerics).
-target_compile_options(quire_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
+target_compile_options(quire_options INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion> $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
 if(QUIRE_WERROR)
-  target_compile_options(quire_options INTERFACE -Werror)
+  target_compile_options(quire_options INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-Werror>)
 endif()
 if(QUIRE_SANITIZE)
   target_compile_options(quire_options INTERFACE -fsanitize=${QUIRE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -129,6 +129,7 @@ struct GdnDecode {
 struct GdnStates {
   Tensor output;
   Tensor state_pool;
+  std::vector<Tensor> working;  ///< what a paged call made for itself; on a stream it stays, as the results, until the stream has passed
 };
 GdnStates gdn_decode(GdnDecode args, const On& on = {});
 
