@@ -9,10 +9,11 @@
 #define VENDOR(name) cuda##name
 #define VENDOR_TEXT(name) "cuda" #name
 
-#define VENDOR_DEVICE_PROPERTIES cudaDeviceProp
-#define VENDOR_DEVICE_ATTRIBUTE cudaDeviceAttr
-
 namespace quire::gpu::vendor {
+
+using Properties = cudaDeviceProp;
+using Attribute = cudaDeviceAttr;
+inline constexpr Attribute pools_supported = cudaDevAttrMemoryPoolsSupported;
 
 /// Streams have memory pools where the device says so.
 inline constexpr bool has_pools = true;
@@ -20,8 +21,9 @@ inline constexpr bool has_pools = true;
 /// Of a grid, all blocks together.
 inline constexpr std::int64_t most_threads = INT64_MAX;
 
-/// What a block may have when its kernel asks for more than it gets unasked.
-inline std::size_t shared_bytes(const cudaDeviceProp& properties) { return properties.sharedMemPerBlockOptin; }
+/// What every block may have, and what one may have when its kernel asks for more than it gets unasked.
+inline constexpr std::int64_t unasked_shared_bytes = 48 * 1024;
+inline std::size_t shared_bytes(const Properties& properties) { return properties.sharedMemPerBlockOptin; }
 
 /// Errors after which a device's context is lost.
 inline bool is_lasting(cudaError_t status) {

@@ -2,6 +2,7 @@
 #include "../gpu/device/devices.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <string_view>
 
@@ -24,13 +25,14 @@ namespace runtime {
 
 namespace {
 
-// Without a device the calls leave what they are to set.
+std::string version_text(int version) { return fmt::format("{}.{}", version / 10000000, version / 100000 % 100); }
+
+// The runtime is a library of the machine's; the driver is the kernel's.
 std::string driver_text() {
-  int built = HIP_VERSION, driver = 0;
-  ignore(hipDriverGetVersion(&driver));
-  const std::string headers = fmt::format("{}.{}", built / 10000000, built / 100000 % 100);
-  if (driver == 0) return fmt::format("no AMD GPU driver or device (/dev/kfd); built with HIP {}", headers);
-  return fmt::format("HIP {}.{}, built with {}", driver / 10000000, driver / 100000 % 100, headers);
+  int found = 0;
+  ignore(hipRuntimeGetVersion(&found));
+  const char* const driver = access("/dev/kfd", F_OK) == 0 ? "" : "no AMD GPU driver (/dev/kfd is not there); ";
+  return fmt::format("{}HIP runtime {}, built with {}", driver, version_text(found), version_text(HIP_VERSION));
 }
 
 }  // namespace

@@ -9,10 +9,11 @@
 #define VENDOR(name) hip##name
 #define VENDOR_TEXT(name) "hip" #name
 
-#define VENDOR_DEVICE_PROPERTIES hipDeviceProp_t
-#define VENDOR_DEVICE_ATTRIBUTE hipDeviceAttribute_t
-
 namespace quire::gpu::vendor {
+
+using Properties = hipDeviceProp_t;
+using Attribute = hipDeviceAttribute_t;
+inline constexpr Attribute pools_supported = hipDeviceAttributeMemoryPoolsSupported;
 
 /// ROCm 5's memory pools are young; those of 6 are used where the device says that it has them.
 inline constexpr bool has_pools = HIP_VERSION >= 60000000;
@@ -20,8 +21,9 @@ inline constexpr bool has_pools = HIP_VERSION >= 60000000;
 /// Of a grid, all blocks together: a dispatch counts them in 32 bits.
 inline constexpr std::int64_t most_threads = UINT32_MAX;
 
-/// A block may have all of it unasked.
-inline std::size_t shared_bytes(const hipDeviceProp_t& properties) { return properties.sharedMemPerBlock; }
+/// Every block may have all that there is.
+inline constexpr std::int64_t unasked_shared_bytes = INT64_MAX;
+inline std::size_t shared_bytes(const Properties& properties) { return properties.sharedMemPerBlock; }
 
 /// Errors after which a device's queue is lost.
 inline bool is_lasting(hipError_t status) {

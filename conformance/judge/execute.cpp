@@ -62,6 +62,15 @@ bool is_large(const std::vector<MemorySpan>& spans) {
 
 }  // namespace
 
+std::string unsupported_reason(const Backend& candidate, quire_op op, const void* args) {
+  if (reads_host(candidate)) return candidate.unsupported_reason(op, args);
+  Call call(op, args);  // no tensor's data is read, so only the place is told
+  Call* const calls[] = {&call};
+  if (is_large(spans_of(calls))) return "the case's pools are too large to be copied to a device";  // far ones: memory that is reserved
+  for (const CallTensor& entry : call.tensors()) entry.tensor->device = candidate.first_device().device;
+  return candidate.unsupported_reason(op, call.args());
+}
+
 void run_at_once(const Backend& candidate, Sandbox& sandbox) {
   if (reads_host(candidate)) return candidate.run(nullptr, sandbox.call().op(), sandbox.args());
   const OnDevice device(candidate, sandbox, nullptr);

@@ -5,7 +5,12 @@
 
 #include <quire/stream.h>
 
+#include <string>
+
 namespace quire::conformance {
+
+/// Why the candidate does not run the call, as it gets it: on its first device where it does not read the host's memory. Empty: it does.
+std::string unsupported_reason(const Backend& candidate, quire_op op, const void* args);
 
 /// Runs the call at once. Where the candidate does not read the host's memory, the sandbox goes to its first device and back, guard zones too.
 void run_at_once(const Backend& candidate, Sandbox& sandbox);

@@ -2,10 +2,13 @@
 #include <quire/call.h>
 #include <quire/registry.h>
 
-#include <fmt/format.h>
+#include "discovery.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <array>
-#include <cstdlib>
 
 namespace quire {
 
@@ -18,32 +21,39 @@ ErrorCode code_of(quire_status status) {
   return status >= QUIRE_INVALID_ARGUMENT && status <= QUIRE_INTERNAL ? static_cast<ErrorCode>(status) : ErrorCode::internal;
 }
 
-BackendStatus status_of(quire_backend_query_fn query, std::string path) {
-  const quire_host host{sizeof host, QUIRE_ABI_VERSION, "0.1.0"};
+BackendStatus status_of(quire_backend_query_fn query, const std::string& path) {
   BackendStatus status;
   status.path = path;
-  const char* reason = nullptr;
-  const quire_backend_table* table = query(&host, QUIRE_ABI_VERSION, QUIRE_ABI_VERSION, &reason);
-  if (table == nullptr) {
-    status.name = path;
-    status.reason = reason != nullptr ? reason : "it gives no reason";
-    return status;
-  }
   try {
-    auto backend = std::make_unique<Backend>(table, std::move(path));
-    status.name = backend->name();
-    if (table->semantics_version != QUIRE_SEMANTICS_VERSION) {
-      status.reason = fmt::format("it computes version {} of the laws; this library has version {}", table->semantics_version, QUIRE_SEMANTICS_VERSION);
+    detail::Accepted accepted = detail::accept(query, path, status.asked);
+    status.fault = accepted.fault;
+    status.reason = accepted.reason;
+    if (accepted.backend == nullptr) {
+      status.name = path;
       return status;
     }
-    if (backend->devices().empty()) {
+    Backend& backend = *accepted.backend;
+    status.name = backend.name();
+    status.abi_version = backend.table().abi_version;
+    status.semantics_version = backend.table().semantics_version;
+    status.version = backend.version();
+    status.description = backend.description();
+    status.driver = backend.info().driver != nullptr ? backend.info().driver : "";
+    status.build = backend.info().build;
+    status.rank = backend.info().rank;
+    for (const quire_device_info& device : backend.devices()) {
+      status.devices.push_back({device.device.type, device.device.id, device.name, device.memory_bytes});
+    }
+    if (status.devices.empty()) {
+      status.fault = PluginFault::no_device;
       status.reason = "no device";
       return status;
     }
     status.available = true;
-    status.backend = backend.release();  // lives as long as the process
+    status.backend = accepted.backend.release();  // lives as long as the process
   } catch (const Error& error) {
     if (status.name.empty()) status.name = status.path;
+    status.fault = error.code() == ErrorCode::unavailable ? PluginFault::unavailable : PluginFault::bad_answer;
     status.reason = error.what();
   }
   return status;
@@ -55,6 +65,27 @@ BackendStatus status_of(quire_backend_query_fn query, std::string path) {
   const std::size_t colon = message.find(": ");
   const bool named = status == QUIRE_INVALID_ARGUMENT && colon != std::string::npos && message.find(' ') > colon;
   throw Error(code_of(status), named ? message.substr(0, colon) : std::string(what), message);
+}
+
+// Never destroyed: backends are used until the process ends.
+const std::vector<BackendStatus>& built_in() {
+  static const auto* const found = [] {
+    auto* all = new std::vector<BackendStatus>;
+    for (const quire_backend_query_fn query : detail::built_in_backends()) all->push_back(status_of(query, "(built in)"));
+    return all;
+  }();
+  return *found;
+}
+
+// The available one of that name, else the first that can't be used.
+const BackendStatus* named(const std::vector<BackendStatus>& all, std::string_view name) {
+  const BackendStatus* found = nullptr;
+  for (const BackendStatus& status : all) {
+    if (status.name != name) continue;
+    if (status.available) return &status;
+    if (found == nullptr) found = &status;
+  }
+  return found;
 }
 
 }  // namespace
@@ -130,30 +161,43 @@ void Backend::run(quire_stream* stream, quire_op op, const void* args, std::opti
   require(freed, "workspace");
 }
 
-const std::vector<BackendStatus>& backends() {
-  // Never destroyed: backends are used until the process ends.
+const Discovery& discovery() {
   static const auto* const found = [] {
-    auto* all = new std::vector<BackendStatus>;
-    for (const quire_backend_query_fn query : detail::built_in_backends()) all->push_back(status_of(query, "(built in)"));
-    return all;
+    PluginPlaces places = plugin_places();
+    for (const BackendStatus& status : built_in()) places.taken_names.push_back(status.name);
+    return new Discovery(discover(std::move(places)));
   }();
   return *found;
 }
 
-const Backend& backend(std::string_view name) {
-  std::string known;
-  for (const BackendStatus& status : backends()) {
-    if (status.name == name) {
-      if (status.available) return *status.backend;
-      throw Error(ErrorCode::unavailable, "backend", fmt::format("backend: {} is unavailable: {}", name, status.reason));
-    }
-    known += (known.empty() ? "" : ", ") + status.name;
-  }
-  reject("backend", fmt::format("\"{}\"", name), known);
+const std::vector<BackendStatus>& backends() {
+  static const auto* const all = [] {
+    const std::vector<BackendStatus>& plugins = discovery().plugins;
+    auto* both = new std::vector<BackendStatus>(built_in());
+    both->insert(both->end(), plugins.begin(), plugins.end());
+    return both;
+  }();
+  return *all;
 }
 
+const Backend& backend(std::string_view name) {
+  const BackendStatus* status = named(built_in(), name);
+  if (status == nullptr) status = named(backends(), name);
+  if (status == nullptr) {
+    std::vector<std::string> known;
+    for (const BackendStatus& other : backends()) {
+      if (std::find(known.begin(), known.end(), other.name) == known.end()) known.push_back(other.name);
+    }
+    reject("backend", fmt::format("\"{}\"", name), fmt::format("{}", fmt::join(known, ", ")));
+  }
+  if (status->available) return *status->backend;
+  throw Error(ErrorCode::unavailable, "backend", fmt::format("backend: {} is unavailable: {}", name, status->reason));
+}
+
+std::string_view library_version() { return QUIRE_VERSION; }
+
 const Backend& default_backend() {
-  if (const char* chosen = std::getenv("QUIRE_BACKEND"); chosen != nullptr && *chosen != '\0') return backend(chosen);
+  if (const auto chosen = detail::trusted_variable("QUIRE_BACKEND"); chosen && !chosen->empty()) return backend(*chosen);
   const Backend* best = nullptr;
   for (const BackendStatus& status : backends()) {
     if (status.available && status.backend->info().rank >= 0 && (best == nullptr || status.backend->info().rank > best->info().rank)) {

@@ -10,7 +10,7 @@
 
 namespace quire::gpu {
 
-int attribute(VENDOR_DEVICE_ATTRIBUTE name, std::int32_t id) {
+int attribute(vendor::Attribute name, std::int32_t id) {
   int value = 0;
   VENDOR_CALL(DeviceGetAttribute, &value, name, id);
   return value;
@@ -54,7 +54,7 @@ const DeviceLimits& limits(std::int32_t id) {
   if (!has_code_for(id)) {
     throw Failure{QUIRE_UNAVAILABLE, fmt::format("device {}: no code for {} here; built for {}", id, architecture_of(id), architectures())};
   }
-  VENDOR_DEVICE_PROPERTIES properties{};
+  vendor::Properties properties{};
   VENDOR_CALL(GetDeviceProperties, &properties, id);
   DeviceLimits limits;
   limits.name = fmt::format("{} ({})", properties.name, architecture_of(id));

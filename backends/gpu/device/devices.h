@@ -12,6 +12,6 @@ const char* architectures();
 std::string architecture_of(std::int32_t id);
 
 /// A device's attribute.
-int attribute(VENDOR_DEVICE_ATTRIBUTE name, std::int32_t id);
+int attribute(vendor::Attribute name, std::int32_t id);
 
 }  // namespace quire::gpu

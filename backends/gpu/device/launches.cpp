@@ -13,12 +13,10 @@ namespace quire::gpu {
 
 namespace {
 
-// Every device gives a block this much for the asking; more has to be asked for once per kernel and device.
-constexpr std::int64_t unasked_shared_bytes = 48 * 1024;
-
-// Always for the most that there is: two threads that asked for less and more could take it from each other.
+// More than every block may have has to be asked for, once per kernel and device. Always for the most that there is: two threads that asked
+// for less and more could take it from each other.
 void allow_shared_memory(std::int32_t device, const Launch& launch) {
-  if (launch.shared_bytes <= unasked_shared_bytes) return;
+  if (launch.shared_bytes <= vendor::unasked_shared_bytes) return;
   static std::mutex& mutex = *new std::mutex;
   static auto& allowed = *new std::set<std::pair<std::int32_t, const void*>>;
   const std::lock_guard lock(mutex);

@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t kept_part = 32;
 
 VENDOR(MemPool_t) new_pool(std::int32_t device) {
-  if (!vendor::has_pools || attribute(VENDOR(DevAttrMemoryPoolsSupported), device) == 0) return nullptr;
+  if (!vendor::has_pools || attribute(vendor::pools_supported, device) == 0) return nullptr;
   VENDOR(MemPoolProps) properties{};
   properties.allocType = VENDOR(MemAllocationTypePinned);
   properties.location.type = VENDOR(MemLocationTypeDevice);
@@ -72,7 +72,15 @@ void* allocate(std::int32_t id, quire_stream* stream, std::size_t bytes) {
     VENDOR_CALL(Malloc, &data, bytes);
     return data;
   }
-  VENDOR_CALL(MallocFromPoolAsync, &data, bytes, pool, work.handle());
+  VENDOR(Error_t) status = VENDOR(MallocFromPoolAsync)(&data, bytes, pool, work.handle());
+  if (status == VENDOR(ErrorMemoryAllocation)) {
+    // What the pool keeps may be what is missing.
+    ignore(status);
+    ignore(VENDOR(StreamSynchronize)(work.handle()));
+    ignore(VENDOR(MemPoolTrimTo)(pool, 0));
+    status = VENDOR(MallocFromPoolAsync)(&data, bytes, pool, work.handle());
+  }
+  require(status, VENDOR_TEXT(MallocFromPoolAsync));
   work.finish();
   return data;
 }

@@ -1,6 +1,7 @@
 // The registry: which backends there are, what they can do, and which one is used.
 #pragma once
 
+#include <quire/backend_status.h>
 #include <quire/dtype.h>
 #include <quire/error.h>
 
@@ -40,21 +41,17 @@ class Backend {
   quire_backend_info info_{};
 };
 
-/// One line of `quire backends`: a backend that can be used, or one that can't with the reason.
-struct BackendStatus {
-  std::string name;
-  bool available = false;
-  std::string reason;                ///< empty when available
-  std::string path;
-  const Backend* backend = nullptr;  ///< null when unavailable
-};
-
-/// Every backend that was found, the built-in ones first.
+/// Every backend that was found, the built-in ones first. The first call looks for plugins (`quire/discovery.h`) and may raise
+/// invalid_argument (QUIRE_PROBE_SECONDS).
 const std::vector<BackendStatus>& backends();
-/// The backend of that name. Raises invalid_argument (`backend`) with the known names, or unavailable with the reason.
+/// The backend of that name. Raises invalid_argument (`backend`) with the known names, or unavailable with the reason. A built-in one's
+/// name starts no search for plugins.
 const Backend& backend(std::string_view name);
-/// QUIRE_BACKEND where it is set, else the available backend of highest rank.
+/// QUIRE_BACKEND where it is set, else the available backend of highest rank; of equal ones the first that was found. Never one of negative rank.
 const Backend& default_backend();
+
+/// This library's version: "0.1.0".
+std::string_view library_version();
 
 /// "extend", "attend", ... by the ABI's number.
 std::string_view op_name(quire_op op);

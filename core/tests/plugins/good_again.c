@@ -1,0 +1,4 @@
+/* Takes the name of good. */
+#include "good_table.h"
+
+FAKE_PLAIN_QUERY
