@@ -95,12 +95,11 @@ Json draw_steps(Random& random) {
   steps.push_back({{"capture", captured}, {"as", "step"}});
   const std::string prefix = with_mask ? "e." : "";
 
-  std::string last_stream;  // that wrote the pool which goes on
+  std::string last_stream;
   Json last_pool;
-  const auto on_stream = [&](Json& step) {
-    const std::string name = streams == 0 ? "" : "s" + std::to_string(random.between(0, streams - 1));
-    // What reads a pool waits for the stream that wrote it; a call without a stream waits on the host.
-    if (!last_pool.is_null() && !last_stream.empty() && last_stream != name) {
+  // Launches of one step are ordered, whatever they share; one without a stream waits on the host.
+  const auto on_stream = [&](Json& step, const std::string& name) {
+    if (!last_stream.empty() && last_stream != name) {
       steps.push_back({{"record", "e"}, {"stream", last_stream}});
       Json wait = {{"wait", "e"}};
       if (!name.empty()) wait["stream"] = name;
@@ -125,13 +124,15 @@ Json draw_steps(Random& random) {
         step[prefix + "pool"] = last_pool;
       }
     }
-    on_stream(step);
+    on_stream(step, streams == 0 ? "" : "s" + std::to_string(random.between(0, streams - 1)));
     steps.push_back(step);
     if (has_pool) last_pool = {{"ref", name + "." + prefix + "pool"}};
   }
   // The step as it was captured: nothing of a launch stays in it.
   last_pool = nullptr;
-  steps.push_back({{"launch", "step"}});
+  Json as_captured = {{"launch", "step"}};
+  on_stream(as_captured, "");
+  steps.push_back(as_captured);
   if (on_device) {
     // The same call where the backend computes, its tensors copied there first and the pool back behind it.
     Json copy = call;
