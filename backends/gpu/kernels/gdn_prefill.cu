@@ -26,10 +26,11 @@ QUIRE_DEVICE std::int64_t entry(const TensorView& list, std::int64_t i) { return
 
 QUIRE_DEVICE Sequence sequence_of(const PrefillParameters& parameters, std::int64_t i) {
   Sequence sequence;
-  // E4
+  // E4: neither of its entries falls below the one before it.
   sequence.first = entry(parameters.cu_seqlens, i);
-  const std::int64_t end = entry(parameters.cu_seqlens, i + 1);
-  if (sequence.first < 0 || end < sequence.first || end > parameters.rule.q.sizes[0]) return bad(parameters, i, 0, 0);
+  const std::int64_t before = i > 0 ? entry(parameters.cu_seqlens, i - 1) : 0, end = entry(parameters.cu_seqlens, i + 1);
+  const bool falls = sequence.first < before || end < sequence.first;
+  if (sequence.first < 0 || falls || end > parameters.rule.q.sizes[0]) return bad(parameters, i, 0, 0);
   sequence.length = end - sequence.first;
   // E6; a fresh final state has a row per sequence (E4).
   sequence.read_row = is_present(parameters.state_indices) ? entry(parameters.state_indices, i) : i;

@@ -118,6 +118,7 @@ TEST_CASE("prefill: a final state of the call's own is zero for a bad sequence")
   const GdnPrefilled result = gdn_prefill(args, on_simt());
   const Tensor states = here(result.output_state);
   CHECK(numbers(states.at(1)) == Numbers(keys * values, 0.0));
+  CHECK(numbers(states.at(2)) == Numbers(keys * values, 0.0));  // its first entry is the one that fell
   CHECK(numbers(states.at(0)) != Numbers(keys * values, 0.0));
 }
 
