@@ -139,6 +139,7 @@ Json draw_steps(Random& random) {
     copy["to"] = 0;
     copy["as"] = "d";
     const std::string stream = streams > 0 ? "d0" : "";
+    if (!stream.empty()) copy["device"] = 0;
     Json op = {{"op", "extend"}, {"as", "there"}};
     for (const auto& item : call.items()) op[item.key()] = {{"ref", "d." + item.key()}};
     Json back = {{"to", "host"}, {"as", "back"}, {"seen", {{"ref", "there.seen"}}}};
