@@ -119,7 +119,8 @@ QUIRE_DEVICE std::int64_t choice_of(const IndexView& index, std::int64_t b, std:
   return integer_at(index.columns, offset(index.columns, b, i, c));
 }
 
-/// C7: on a whole index the place of the token whose values a column holds, in blocks the one that closes the block; -1 where there is none.
+/// C7: on a whole index the place of the token whose values a column holds, in blocks the one that closes the block; -1 where there is
+/// none.
 QUIRE_DEVICE std::int64_t token_of_column(const IndexView& index, std::int64_t b, std::int64_t column) {
   if (index.block_size == 1) return column;
   // A5: padding is on the left, so the last place holds the lane's greatest position.

@@ -5,18 +5,18 @@
 
 namespace quire::gpu {
 
-Kernel positions();         // TokensParameters; a thread per token
-Kernel mask();              // TokensParameters; a thread per element
-Kernel advance();           // TokensParameters; a block per lane, shared_of_advance
-Kernel store_rows();        // StoreParameters; a block per token
-Kernel gather_rows();       // GatherParameters; a block per row of `seen`
-Kernel attend();            // AttendParameters; a block per token, query head and attend_values values, shared_of_attend
-Kernel gdn_prefill();       // PrefillParameters; a warp per sequence, head and row v of the state
-Kernel gdn_decode();        // DecodeParameters; likewise
-Kernel draft_tree();        // TreeParameters; a thread per token
-Kernel gdn_verify();        // VerifyParameters; a warp per lane, head and row v of the state
-Kernel gdn_prefill_slots(); // SlotsParameters; a thread per sequence
-Kernel gdn_decode_slots();  // SlotsParameters; likewise
+Kernel positions();          // TokensParameters; a thread per token
+Kernel mask();               // TokensParameters; a thread per element
+Kernel advance();            // TokensParameters; a block per lane, shared_of_advance
+Kernel store_rows();         // StoreParameters; a block per token
+Kernel gather_rows();        // GatherParameters; a block per row of `seen`
+Kernel attend();             // AttendParameters; a block per token, query head and attend_values values, shared_of_attend
+Kernel gdn_prefill();        // PrefillParameters; a warp per sequence, head and row v of the state
+Kernel gdn_decode();         // DecodeParameters; likewise
+Kernel draft_tree();         // TreeParameters; a thread per token
+Kernel gdn_verify();         // VerifyParameters; a warp per lane, head and row v of the state
+Kernel gdn_prefill_slots();  // SlotsParameters; a thread per sequence
+Kernel gdn_decode_slots();   // SlotsParameters; likewise
 
 /// Threads of a block, of every kernel.
 inline constexpr int block_threads = 128;

@@ -28,7 +28,8 @@ QUIRE_DEVICE bool is_infinite(float x) { return (bits_of(x) & 0x7fffffffu) == 0x
 
 /// A type of sign, exponent and mantissa fields with subnormals. `largest` is the pattern of the largest finite magnitude, `overflow` what
 /// every larger one is stored as; magnitudes above `infinity`, or above `largest` where there is none, are NaN, stored as `nan`.
-template <int MantissaBits, int Bias, std::uint32_t Largest, std::uint32_t Infinity, std::uint32_t Overflow, std::uint32_t Nan, std::uint32_t Sign>
+template <int MantissaBits, int Bias, std::uint32_t Largest, std::uint32_t Infinity, std::uint32_t Overflow, std::uint32_t Nan,
+          std::uint32_t Sign>
 struct Format {
   static constexpr int mantissa_bits = MantissaBits, bias = Bias;
   static constexpr std::uint32_t largest = Largest, infinity = Infinity, overflow = Overflow, nan = Nan, sign = Sign;
@@ -47,7 +48,8 @@ QUIRE_DEVICE float widen(std::uint32_t pattern) {
   if (magnitude > Type::largest) return float_of(0x7f800000u | sign);
   constexpr int shift = 23 - Type::mantissa_bits;
   if (Type::bias == 127) return float_of(magnitude << shift | sign);  // float32's own exponents, subnormals too
-  if (magnitude >> Type::mantissa_bits != 0) return float_of(((magnitude << shift) + (static_cast<std::uint32_t>(127 - Type::bias) << 23)) | sign);
+  if (magnitude >> Type::mantissa_bits != 0)
+    return float_of(((magnitude << shift) + (static_cast<std::uint32_t>(127 - Type::bias) << 23)) | sign);
   // A subnormal counts steps of the smallest one, which is a power of two.
   const float step = float_of(static_cast<std::uint32_t>(127 + 1 - Type::bias - Type::mantissa_bits) << 23);
   return float_of(bits_of(static_cast<float>(magnitude) * step) | sign);

@@ -67,7 +67,9 @@ Count state_rows(std::int64_t sequences, const quire_tensor& output) {
 }
 
 // F2: order and parents, then the unrounded states.
-Count verify_tree_bytes(const quire_gdn_verify_args& args) { return elements_of(*args.output, 2).times(2 * static_cast<std::int64_t>(sizeof(std::int64_t))); }
+Count verify_tree_bytes(const quire_gdn_verify_args& args) {
+  return elements_of(*args.output, 2).times(2 * static_cast<std::int64_t>(sizeof(std::int64_t)));
+}
 Count verify_bytes(const quire_gdn_verify_args& args) {
   const Count states = elements_of(*args.output, 4).times(args.q->shape[3]).times(static_cast<std::int64_t>(sizeof(float)));
   return verify_tree_bytes(args).plus(states);
@@ -117,7 +119,8 @@ std::string unsupported_attend(const quire_attend_args& args, std::int64_t share
 // ---- launches ----
 
 template <typename Parameters>
-void add(std::vector<Launch>& launches, const Kernel& kernel, std::int64_t blocks, const Parameters& parameters, std::int64_t shared_bytes = 0) {
+void add(std::vector<Launch>& launches, const Kernel& kernel, std::int64_t blocks, const Parameters& parameters,
+         std::int64_t shared_bytes = 0) {
   if (blocks > 0) launches.push_back(Launch::of(kernel, blocks, block_threads, shared_bytes, parameters));
 }
 
@@ -136,7 +139,12 @@ void add_store(std::vector<Launch>& launches, const quire_index& index, const qu
 void plan_extend(const quire_extend_args& args, std::vector<Launch>& launches) {
   add_store(launches, *args.index, *args.values, args.pool);
   const int axes = seen_axes(*args.index);
-  GatherParameters parameters{view_of(*args.index), view_of(args.values), view_of(args.pool), view_of(args.seen), {}, *row_shape(*args.values, 2, *args.seen, axes)};
+  GatherParameters parameters{view_of(*args.index),
+                              view_of(args.values),
+                              view_of(args.pool),
+                              view_of(args.seen),
+                              {},
+                              *row_shape(*args.values, 2, *args.seen, axes)};
   if (args.pool != nullptr) parameters.row_of_pool = *row_shape(*args.pool, 1, *args.seen, axes);
   if (parameters.row_of_values.units > 0) add(launches, gather_rows(), elements_of(*args.seen, axes).value(), parameters);
 }
@@ -144,9 +152,17 @@ void plan_extend(const quire_extend_args& args, std::vector<Launch>& launches) {
 void plan_attend(const quire_attend_args& args, std::vector<Launch>& launches) {
   add_store(launches, *args.index, *args.k, args.k_pool);
   add_store(launches, *args.index, *args.v, args.v_pool);
-  AttendParameters parameters{view_of(*args.index),  view_of(args.q),     view_of(args.k),   view_of(args.v),
-                              view_of(args.k_pool),  view_of(args.v_pool), view_of(args.sinks), view_of(args.out),
-                              view_of(args.lse),     static_cast<float>(args.scale), static_cast<float>(args.softcap)};
+  AttendParameters parameters{view_of(*args.index),
+                              view_of(args.q),
+                              view_of(args.k),
+                              view_of(args.v),
+                              view_of(args.k_pool),
+                              view_of(args.v_pool),
+                              view_of(args.sinks),
+                              view_of(args.out),
+                              view_of(args.lse),
+                              static_cast<float>(args.scale),
+                              static_cast<float>(args.softcap)};
   add(launches, attend(), attend_blocks(args).value(), parameters, shared_of_attend(args.q->shape[3]));
 }
 
@@ -215,9 +231,9 @@ void plan_verify(const quire_gdn_verify_args& args, void* workspace, std::vector
 }
 
 void plan_slots(const quire_gdn_slots_args& args, const Kernel& kernel, std::vector<Launch>& launches) {
-  const SlotsParameters parameters{view_of(args.cu_seqlens),    view_of(args.page_indices),         view_of(args.page_indptr), view_of(args.last_page_len),
-                                   view_of(args.state_indices), view_of(args.output_state_indices), view_of(args.prefix_lens), view_of(args.checkpoint_cu_starts),
-                                   args.page_size};
+  const SlotsParameters parameters{view_of(args.cu_seqlens),    view_of(args.page_indices),         view_of(args.page_indptr),
+                                   view_of(args.last_page_len), view_of(args.state_indices),        view_of(args.output_state_indices),
+                                   view_of(args.prefix_lens),   view_of(args.checkpoint_cu_starts), args.page_size};
   add(launches, kernel, elements_of(*args.last_page_len, 1).over(block_threads), parameters);
 }
 

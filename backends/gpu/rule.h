@@ -84,7 +84,8 @@ QUIRE_DEVICE RowPart load_state(const TensorView& pool, std::int64_t row, std::i
 }
 
 /// E5: rounded once; dropped where the pool has no such row.
-QUIRE_DEVICE void store_state(const RowPart& state, const TensorView& pool, std::int64_t row, std::int64_t head, std::int64_t v, std::int64_t keys) {
+QUIRE_DEVICE void store_state(const RowPart& state, const TensorView& pool, std::int64_t row, std::int64_t head, std::int64_t v,
+                              std::int64_t keys) {
   if (!has_row(pool, row)) return;
   const std::int64_t at = offset(pool, row, head, v);
   for_part(keys, [&](int n, std::int64_t element) { put_number(pool, at + element, state.at[n]); });

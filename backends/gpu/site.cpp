@@ -26,7 +26,9 @@ std::size_t args_size(quire_op op) {
   }
 }
 
-bool is_one_of_ours(quire_device device) { return device.type == runtime::device_type() && device.id >= 0 && device.id < runtime::device_count(); }
+bool is_one_of_ours(quire_device device) {
+  return device.type == runtime::device_type() && device.id >= 0 && device.id < runtime::device_count();
+}
 
 }  // namespace
 
@@ -42,8 +44,8 @@ void require_args(quire_op op, const void* args) {
 
 void require_device(quire_device device) {
   if (is_one_of_ours(device)) return;
-  throw Failure{QUIRE_INVALID_ARGUMENT,
-                fmt::format("device: {}; allowed: device type {} numbers 0 to {}", text_of(device), runtime::device_type(), runtime::device_count() - 1)};
+  throw Failure{QUIRE_INVALID_ARGUMENT, fmt::format("device: {}; allowed: device type {} numbers 0 to {}", text_of(device),
+                                                    runtime::device_type(), runtime::device_count() - 1)};
 }
 
 Site site_of(const Call& call) {
@@ -51,8 +53,8 @@ Site site_of(const Call& call) {
   for (const CallTensor& entry : call.tensors()) {
     const quire_device device = entry.tensor->device;
     if (device.type == first.type && device.id == first.id) continue;
-    throw Failure{QUIRE_UNSUPPORTED, fmt::format("{} lies on {}, {} on {}; all of a call's tensors lie in one place", call.tensors().front().name, text_of(first),
-                                                 entry.name, text_of(device))};
+    throw Failure{QUIRE_UNSUPPORTED, fmt::format("{} lies on {}, {} on {}; all of a call's tensors lie in one place",
+                                                 call.tensors().front().name, text_of(first), entry.name, text_of(device))};
   }
   const bool has_device = runtime::device_count() > 0;
   if (first.type == QUIRE_DEVICE_CPU) {

@@ -27,7 +27,8 @@ std::string text_of(const quire_tensor& tensor) {
 
 bool is_equal(const quire_tensor& a, const quire_tensor& b) {
   return a.dtype == b.dtype && a.device.type == b.device.type && a.device.id == b.device.id &&
-         std::ranges::equal(numbers(a.shape, a.rank), numbers(b.shape, b.rank)) && std::ranges::equal(numbers(a.strides, a.rank), numbers(b.strides, b.rank));
+         std::ranges::equal(numbers(a.shape, a.rank), numbers(b.shape, b.rank)) &&
+         std::ranges::equal(numbers(a.strides, a.rank), numbers(b.strides, b.rank));
 }
 
 bool is_equal(const Launch& a, const Launch& b) {
@@ -44,7 +45,8 @@ quire_step::quire_step(std::int32_t device, std::span<const quire_call> calls) :
     const Call& call = calls_.emplace_back(given.op, given.args);
     const quire::gpu::Site site = quire::gpu::site_of(call);
     if (!site.is_host && site.device != device) {
-      throw Failure{QUIRE_INVALID_ARGUMENT, fmt::format("calls: tensors on device number {}; allowed: on the step's, number {}", site.device, device)};
+      throw Failure{QUIRE_INVALID_ARGUMENT,
+                    fmt::format("calls: tensors on device number {}; allowed: on the step's, number {}", site.device, device)};
     }
     quire::gpu::require_supported(call, {site.is_host, device});
     tensors_.insert(tensors_.end(), call.tensors().begin(), call.tensors().end());
@@ -80,10 +82,11 @@ void quire_step::require_equal(std::span<const quire_tensor* const> tensors) con
   }
   for (std::size_t n = 0; n < tensors.size(); ++n) {
     const CallTensor& captured = tensors_[n];
-    if (tensors[n] == nullptr) throw Failure{QUIRE_INVALID_ARGUMENT, fmt::format("{}: nothing, as tensor {} of the step; allowed: a tensor", captured.name, n)};
+    if (tensors[n] == nullptr)
+      throw Failure{QUIRE_INVALID_ARGUMENT, fmt::format("{}: nothing, as tensor {} of the step; allowed: a tensor", captured.name, n)};
     if (is_equal(*tensors[n], *captured.tensor)) continue;
-    throw Failure{QUIRE_INVALID_ARGUMENT, fmt::format("{}: {}, as tensor {} of the step; allowed: {}, as captured", captured.name, text_of(*tensors[n]), n,
-                                                      text_of(*captured.tensor))};
+    throw Failure{QUIRE_INVALID_ARGUMENT, fmt::format("{}: {}, as tensor {} of the step; allowed: {}, as captured", captured.name,
+                                                      text_of(*tensors[n]), n, text_of(*captured.tensor))};
   }
 }
 

@@ -89,8 +89,8 @@ constexpr std::uint32_t build_bits() {
 
 quire_status describe(quire_backend_info* info) {
   return guarded([&] {
-    write({sizeof *info, runtime::name(), "0.1.0", runtime::description(), dtypes_that([](DType) { return true; }), dtypes_that(is_compute_float),
-           dtypes_that(is_state), runtime::rank(), build_bits(), runtime::driver()},
+    write({sizeof *info, runtime::name(), "0.1.0", runtime::description(), dtypes_that([](DType) { return true; }),
+           dtypes_that(is_compute_float), dtypes_that(is_state), runtime::rank(), build_bits(), runtime::driver()},
           info);
   });
 }
@@ -103,7 +103,8 @@ quire_status device_count(std::int32_t* count) {
 quire_status device_info(std::int32_t ordinal, quire_device_info* info) {
   return guarded([&] {
     const std::int32_t count = runtime::device_count();
-    if (ordinal < 0 || ordinal >= count) throw Failure{QUIRE_INVALID_ARGUMENT, fmt::format("ordinal: {}; allowed: 0 to {}", ordinal, count - 1)};
+    if (ordinal < 0 || ordinal >= count)
+      throw Failure{QUIRE_INVALID_ARGUMENT, fmt::format("ordinal: {}; allowed: 0 to {}", ordinal, count - 1)};
     const runtime::DeviceLimits& limits = runtime::limits(ordinal);
     write({sizeof *info, {runtime::device_type(), ordinal}, limits.name.c_str(), limits.memory_bytes, limits.reads_host ? 1 : 0}, info);
   });
@@ -115,7 +116,8 @@ quire_status device_info(std::int32_t ordinal, quire_device_info* info) {
 void require_on(quire_device device, const quire_stream* stream) {
   require_device(device);
   if (stream == nullptr || runtime::device_of(stream) == device.id) return;
-  throw Failure{QUIRE_INVALID_ARGUMENT, fmt::format("stream: one of device number {}; allowed: device number {}, as the memory", runtime::device_of(stream), device.id)};
+  throw Failure{QUIRE_INVALID_ARGUMENT, fmt::format("stream: one of device number {}; allowed: device number {}, as the memory",
+                                                    runtime::device_of(stream), device.id)};
 }
 
 quire_status allocate(quire_device device, quire_stream* stream, std::size_t bytes, void** data) {
@@ -216,7 +218,8 @@ quire_status run(quire_stream* stream, quire_op op, const void* args, void* memo
     if (stream != nullptr) {
       const std::int32_t device = runtime::device_of(stream);
       if (!site.is_host && site.device != device) {
-        throw Failure{QUIRE_INVALID_ARGUMENT, fmt::format("stream: one of device number {}; allowed: device number {}, as the tensors", device, site.device)};
+        throw Failure{QUIRE_INVALID_ARGUMENT,
+                      fmt::format("stream: one of device number {}; allowed: device number {}, as the tensors", device, site.device)};
       }
       site.device = device;
     }
@@ -231,9 +234,9 @@ quire_status run(quire_stream* stream, quire_op op, const void* args, void* memo
 }
 
 // Inputs are widened to float32, float64 ones rounded (u_product); sums and states are float32 (u_accumulate, u_store); every op goes token
-// by token or column by column (chunk_length 1, decays multiplied), in an order that the token alone decides (batch_invariant). u_exp covers
-// the worst of exp, tanh, log and log1p: CUDA states 2 units in the last place for expf and tanhf and 1 for logf and log1pf, ROCm 2 and 1
-// alike, the C library under the emulator 1. A unit in the last place is 2^-23 of a significand of 1, so 2^-22 bounds the relative error.
+// by token or column by column (chunk_length 1, decays multiplied), in an order that the token alone decides (batch_invariant). u_exp
+// covers the worst of exp, log, log1p and tanh as their makers publish them, in units in the last place: CUDA 2, 1, 1, 2; HIP 1, 2, 1, 2
+// over the ranges it tried; the C library under the emulator 1 and tanh 2. Such a unit is at most 2^-23 of the result: two are 2^-22.
 quire_status contract(quire_op op, quire_dtype, quire_dtype, quire_contract* contract) {
   return guarded([&] {
     if (op < 0 || op >= QUIRE_OP_COUNT) throw Failure{QUIRE_UNSUPPORTED, fmt::format("op {} is not known to this backend", op)};
@@ -258,7 +261,8 @@ quire_status launch(quire_stream* stream, quire_step* step, const quire_tensor* 
   return guarded([&] {
     require_handle(step, "step");
     if (stream != nullptr && runtime::device_of(stream) != step->device()) {
-      throw Failure{QUIRE_INVALID_ARGUMENT, fmt::format("stream: one of device number {}; allowed: device number {}, as the step", runtime::device_of(stream), step->device())};
+      throw Failure{QUIRE_INVALID_ARGUMENT, fmt::format("stream: one of device number {}; allowed: device number {}, as the step",
+                                                        runtime::device_of(stream), step->device())};
     }
     step->launch(stream, std::span(tensors, static_cast<std::size_t>(std::max(count, 0))));
   });
@@ -268,18 +272,39 @@ quire_status step_free(quire_step* step) {
   return guarded([&] { delete step; });
 }
 
-constexpr quire_backend_table the_table = {sizeof(quire_backend_table), QUIRE_ABI_VERSION, QUIRE_SEMANTICS_VERSION,
-                                           describe,     device_count,  device_info,       last_error, allocate,     release,
-                                           copy,         stream_create, stream_destroy,    synchronize, event_create, event_destroy,
-                                           event_record, event_wait,    event_synchronize, supports,   workspace,    run,
-                                           contract,     capture,       launch,            step_free};
+constexpr quire_backend_table the_table = {sizeof(quire_backend_table),
+                                           QUIRE_ABI_VERSION,
+                                           QUIRE_SEMANTICS_VERSION,
+                                           describe,
+                                           device_count,
+                                           device_info,
+                                           last_error,
+                                           allocate,
+                                           release,
+                                           copy,
+                                           stream_create,
+                                           stream_destroy,
+                                           synchronize,
+                                           event_create,
+                                           event_destroy,
+                                           event_record,
+                                           event_wait,
+                                           event_synchronize,
+                                           supports,
+                                           workspace,
+                                           run,
+                                           contract,
+                                           capture,
+                                           launch,
+                                           step_free};
 
 }  // namespace
 
 }  // namespace quire::gpu
 
 // The one exported symbol. A host that speaks this version among others gets the table.
-QUIRE_BACKEND_EXPORT const quire_backend_table* quire_backend_query(const quire_host*, std::uint32_t min_version, std::uint32_t max_version, const char** reason) {
+QUIRE_BACKEND_EXPORT const quire_backend_table* quire_backend_query(const quire_host*, std::uint32_t min_version, std::uint32_t max_version,
+                                                                    const char** reason) {
   const std::uint32_t spoken = quire::gpu::the_table.abi_version;
   if (spoken >= min_version && spoken <= max_version) return &quire::gpu::the_table;
   static const std::string speaks = fmt::format("it speaks ABI version {}", QUIRE_ABI_VERSION);

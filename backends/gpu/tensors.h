@@ -9,7 +9,9 @@ namespace quire::gpu {
 QUIRE_DEVICE bool is_present(const TensorView& tensor) { return tensor.element_bytes != 0; }
 
 QUIRE_DEVICE std::int64_t offset(const TensorView& tensor, std::int64_t i) { return i * tensor.strides[0]; }
-QUIRE_DEVICE std::int64_t offset(const TensorView& tensor, std::int64_t i, std::int64_t j) { return offset(tensor, i) + j * tensor.strides[1]; }
+QUIRE_DEVICE std::int64_t offset(const TensorView& tensor, std::int64_t i, std::int64_t j) {
+  return offset(tensor, i) + j * tensor.strides[1];
+}
 QUIRE_DEVICE std::int64_t offset(const TensorView& tensor, std::int64_t i, std::int64_t j, std::int64_t k) {
   return offset(tensor, i, j) + k * tensor.strides[2];
 }

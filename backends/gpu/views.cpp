@@ -88,8 +88,10 @@ std::optional<RowShape> row_shape(const quire_tensor& from, int from_axis, const
     row.units *= axis.size;
     if (axis.size == 1) continue;
     const bool folds = !axes.empty() && axes.back().from == axis.from * axis.size && axes.back().to == axis.to * axis.size;
-    if (folds) axes.back() = {axes.back().size * axis.size, axis.from, axis.to};
-    else axes.push_back(axis);
+    if (folds)
+      axes.back() = {axes.back().size * axis.size, axis.from, axis.to};
+    else
+      axes.push_back(axis);
   }
   if (axes.empty()) axes.push_back({1, element, element});
   if (row.units == 0) axes = {{0, element, element}};
@@ -99,7 +101,8 @@ std::optional<RowShape> row_shape(const quire_tensor& from, int from_axis, const
   std::int64_t unit = element;
   Axis& inner = axes.back();
   const auto fits = [&](std::int64_t bytes) {
-    const bool even = std::all_of(axes.begin(), axes.end() - 1, [&](const Axis& axis) { return axis.from % bytes == 0 && axis.to % bytes == 0; });
+    const bool even =
+        std::all_of(axes.begin(), axes.end() - 1, [&](const Axis& axis) { return axis.from % bytes == 0 && axis.to % bytes == 0; });
     return even && inner.size * element % bytes == 0 && all_divisible(from, from_axis, bytes) && all_divisible(to, to_axis, bytes);
   };
   if (inner.from == element && inner.to == element) {

@@ -85,8 +85,8 @@ struct Sums {
   float values[parts] = {};
 };
 
-QUIRE_DEVICE void add_tile(const AttendParameters& parameters, const Reader& reader, const Tile& tile, int count, float greatest, std::int64_t first_value,
-                           Sums& sums) {
+QUIRE_DEVICE void add_tile(const AttendParameters& parameters, const Reader& reader, const Tile& tile, int count, float greatest,
+                           std::int64_t first_value, Sums& sums) {
   float weight = 0;
   float values[Sums::parts] = {};
   for (int c = 0; c < count; ++c) {
@@ -120,7 +120,8 @@ QUIRE_KERNEL(attend, AttendParameters) {
     const std::int64_t first_value = n % value_parts * attend_values, head = n / value_parts % heads, token = n / value_parts / heads;
     const std::int64_t b = token / seq_of(index), i = token % seq_of(index);
     const Reader reader = reader_of(parameters, b, i, head);
-    for (std::int64_t d = thread(); d < parameters.q.sizes[3]; d += threads()) query[d] = number_at(parameters.q, offset(parameters.q, b, i, head, d));
+    for (std::int64_t d = thread(); d < parameters.q.sizes[3]; d += threads())
+      query[d] = number_at(parameters.q, offset(parameters.q, b, i, head, d));
     // D4: a sink takes part in the denominator of a real token.
     const bool has_sink = is_present(parameters.sinks) && position(index, b, i) >= 0;
     const float sink = has_sink ? number_at(parameters.sinks, offset(parameters.sinks, head)) : -infinity();
@@ -149,7 +150,8 @@ QUIRE_KERNEL(attend, AttendParameters) {
     for (int part = 0; part < Sums::parts; ++part) {
       const std::int64_t d = first_value + part * threads() + thread();
       // D3: no column, no weight: zeros.
-      if (d < value_size) put_number(parameters.out, offset(parameters.out, b, i, head, d), sums.is_any_seen ? sums.values[part] / sums.weight : 0.0f);
+      if (d < value_size)
+        put_number(parameters.out, offset(parameters.out, b, i, head, d), sums.is_any_seen ? sums.values[part] / sums.weight : 0.0f);
     }
     if (thread() == 0 && first_value == 0) {
       // An infinite score is its own sum of exps; the formula would subtract infinities.
@@ -160,6 +162,8 @@ QUIRE_KERNEL(attend, AttendParameters) {
   }
 }
 
-std::int64_t shared_of_attend(std::int64_t query_size) { return static_cast<std::int64_t>(sizeof(Tile)) + query_size * static_cast<std::int64_t>(sizeof(float)); }
+std::int64_t shared_of_attend(std::int64_t query_size) {
+  return static_cast<std::int64_t>(sizeof(Tile)) + query_size * static_cast<std::int64_t>(sizeof(float));
+}
 
 }  // namespace quire::gpu

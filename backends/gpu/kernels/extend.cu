@@ -1,4 +1,4 @@
-// extend: a call's values to their slots, then what its lanes attend over (laws C). Two kernels, for every store comes before every read (C2).
+// extend: a call's values to their slots, then what its lanes attend over (laws C). Two kernels: every store before every read (C2).
 #include "../index.h"
 #include "../kernels.h"
 
@@ -12,7 +12,8 @@ QUIRE_KERNEL(store_rows, StoreParameters) {
     const std::int64_t b = n / seq_of(index), i = n % seq_of(index);
     const std::int64_t slot = target_of(index, b, i, parameters.pool.sizes[0]);
     if (slot < 0) continue;
-    copy_row(parameters.row, row_at(parameters.values, offset(parameters.values, b, i)), changed_row_at(parameters.pool, offset(parameters.pool, slot)));
+    copy_row(parameters.row, row_at(parameters.values, offset(parameters.values, b, i)),
+             changed_row_at(parameters.pool, offset(parameters.pool, slot)));
   }
 }
 
@@ -44,14 +45,19 @@ QUIRE_KERNEL(gather_rows, GatherParameters) {
       at = offset(seen, b, i, c);
     } else {
       const std::int64_t column = n % places;
-      if (column >= table_columns(index)) from = {Place::call, column - table_columns(index)};  // C7: a draft's token
-      else if (!is_tabled(index) || lane_sees(index, b, column)) from = place_of(index, b, column, slots);
+      if (column >= table_columns(index))
+        from = {Place::call, column - table_columns(index)};  // C7: a draft's token
+      else if (!is_tabled(index) || lane_sees(index, b, column))
+        from = place_of(index, b, column, slots);
       at = offset(seen, b, column);
     }
     unsigned char* to = changed_row_at(seen, at);
-    if (from.in == Place::pool) copy_row(parameters.row_of_pool, row_at(parameters.pool, offset(parameters.pool, from.number)), to);
-    else if (from.in == Place::call) copy_row(parameters.row_of_values, row_at(parameters.values, offset(parameters.values, b, from.number)), to);
-    else clear_row(parameters.row_of_values, to);
+    if (from.in == Place::pool)
+      copy_row(parameters.row_of_pool, row_at(parameters.pool, offset(parameters.pool, from.number)), to);
+    else if (from.in == Place::call)
+      copy_row(parameters.row_of_values, row_at(parameters.values, offset(parameters.values, b, from.number)), to);
+    else
+      clear_row(parameters.row_of_values, to);
   }
 }
 

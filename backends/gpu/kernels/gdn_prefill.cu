@@ -43,7 +43,8 @@ QUIRE_DEVICE Sequence sequence_of(const PrefillParameters& parameters, std::int6
   if (is_present(parameters.prefix_lens)) sequence.prefix = entry(parameters.prefix_lens, i);
   if (sequence.prefix < 0 || sequence.prefix > INT64_MAX - sequence.length) return bad(parameters, i, sequence.first, sequence.length);
   const std::int64_t count = (sequence.prefix + sequence.length) / every - sequence.prefix / every;
-  const std::int64_t places = is_present(parameters.checkpoint_state_indices) ? parameters.checkpoint_state_indices.sizes[0] : parameters.state_checkpoints.sizes[0];
+  const std::int64_t places = is_present(parameters.checkpoint_state_indices) ? parameters.checkpoint_state_indices.sizes[0]
+                                                                              : parameters.state_checkpoints.sizes[0];
   sequence.first_checkpoint = entry(parameters.checkpoint_cu_starts, i);
   const bool is_outside = sequence.first_checkpoint < 0 || sequence.first_checkpoint > places - count;
   if (count > 0 && is_outside) return bad(parameters, i, sequence.first, sequence.length);
@@ -52,7 +53,8 @@ QUIRE_DEVICE Sequence sequence_of(const PrefillParameters& parameters, std::int6
 
 // E7: the row of the checkpoint at absolute position `total`, a multiple of the interval.
 QUIRE_DEVICE std::int64_t checkpoint_row(const PrefillParameters& parameters, const Sequence& sequence, std::int64_t total) {
-  const std::int64_t ordinal = sequence.first_checkpoint + total / parameters.checkpoint_every - sequence.prefix / parameters.checkpoint_every - 1;
+  const std::int64_t ordinal =
+      sequence.first_checkpoint + total / parameters.checkpoint_every - sequence.prefix / parameters.checkpoint_every - 1;
   return is_present(parameters.checkpoint_state_indices) ? entry(parameters.checkpoint_state_indices, ordinal) : ordinal;
 }
 

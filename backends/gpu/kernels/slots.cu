@@ -58,7 +58,8 @@ QUIRE_KERNEL(gdn_prefill_slots, SlotsParameters) {
     const std::int64_t prefix = sequence.prefix;
     // The checkpoints of a bad sequence begin where no list of rows reaches, so that prefill drops them (E9).
     const std::int64_t first_checkpoint = sequence.is_bad ? INT32_MAX : sequence.first_page + prefix / parameters.page_size;
-    put_entry(parameters.state_indices, i, !sequence.is_bad && prefix > 0 ? page_of(parameters, sequence, (prefix - 1) / parameters.page_size) : -1);
+    put_entry(parameters.state_indices, i,
+              !sequence.is_bad && prefix > 0 ? page_of(parameters, sequence, (prefix - 1) / parameters.page_size) : -1);
     put_entry(parameters.output_state_indices, i, !sequence.is_bad && fresh > 0 ? page_of(parameters, sequence, sequence.pages - 1) : -1);
     put_entry(parameters.prefix_lens, i, prefix);
     put_entry(parameters.checkpoint_cu_starts, i, first_checkpoint);

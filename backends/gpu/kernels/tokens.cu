@@ -45,7 +45,8 @@ QUIRE_KERNEL(advance, TokensParameters) {
       std::int64_t all = -1;
       for (int other = 0; other < threads(); ++other) all = greatest[other] > all ? greatest[other] : all;
       // Past the greatest number of all there is none; unsigned, the sum is defined.
-      static_cast<std::int64_t*>(parameters.out.data)[offset(parameters.out, b, 0)] = static_cast<std::int64_t>(static_cast<std::uint64_t>(all) + 1);
+      static_cast<std::int64_t*>(parameters.out.data)[offset(parameters.out, b, 0)] =
+          static_cast<std::int64_t>(static_cast<std::uint64_t>(all) + 1);
     }
     barrier();  // the next lane's numbers go where these stand
   }

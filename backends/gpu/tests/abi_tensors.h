@@ -18,13 +18,22 @@ class AbiTensors {
   const quire_tensor* dense(quire_dtype dtype, std::vector<std::int64_t> shape, void* data = nowhere()) {
     std::vector<std::int64_t> strides(shape.size());
     std::int64_t step = 1;
-    for (std::size_t axis = shape.size(); axis-- > 0; step *= shape[axis] > 0 ? shape[axis] : 1) strides[axis] = step;
+    for (std::size_t axis = shape.size(); axis-- > 0;) {
+      strides[axis] = step;
+      if (__builtin_mul_overflow(step, shape[axis] > 0 ? shape[axis] : 1, &step)) step = 1;  // of sizes that no memory has
+    }
     return with_strides(dtype, std::move(shape), std::move(strides), data);
   }
-  const quire_tensor* with_strides(quire_dtype dtype, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides, void* data = nowhere()) {
+  const quire_tensor* with_strides(quire_dtype dtype, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides,
+                                   void* data = nowhere()) {
     const auto& kept_shape = numbers_.emplace_back(std::move(shape));
     const auto& kept_strides = numbers_.emplace_back(std::move(strides));
-    return &tensors_.emplace_back(quire_tensor{sizeof(quire_tensor), data, kept_shape.data(), kept_strides.data(), static_cast<std::int32_t>(kept_shape.size()), dtype,
+    return &tensors_.emplace_back(quire_tensor{sizeof(quire_tensor),
+                                               data,
+                                               kept_shape.data(),
+                                               kept_strides.data(),
+                                               static_cast<std::int32_t>(kept_shape.size()),
+                                               dtype,
                                                {QUIRE_DEVICE_CPU, 0}});
   }
   /// A draft or a plain index of `rows` rows and `columns` columns.

@@ -145,7 +145,8 @@ TEST_CASE("prefill: prefixes and places of checkpoints that are no such numbers 
   struct Bad {
     std::int64_t prefix, place;
   };
-  for (const auto& [prefix, place] : {Bad{-1, 0}, Bad{largest, 0}, Bad{smallest, 0}, Bad{0, -1}, Bad{0, 2}, Bad{0, largest}, Bad{0, smallest}}) {
+  for (const auto& [prefix, place] :
+       {Bad{-1, 0}, Bad{largest, 0}, Bad{smallest, 0}, Bad{0, -1}, Bad{0, 2}, Bad{0, largest}, Bad{0, smallest}}) {
     CAPTURE(prefix);
     CAPTURE(place);
     for (const bool has_list : {false, true}) {
@@ -201,7 +202,8 @@ TEST_CASE("verify: rows and slots outside the pool, a token that sees two of one
   inputs.k = there(fill(Tensor::empty(DType::f32, {2, 3, 1, keys}), 2));
   inputs.v = there(fill(Tensor::empty(DType::f32, {2, 3, 1, values}), 3));
   const Guarded pool(states);
-  const GdnStates result = gdn_verify(index, inputs, Pool::in_place(pool.pool), there(i64({1, largest}, {2})), there(i64({4, smallest, 3, 0, 1, 2}, {2, 3})), on_simt());
+  const GdnStates result = gdn_verify(index, inputs, Pool::in_place(pool.pool), there(i64({1, largest}, {2})),
+                                      there(i64({4, smallest, 3, 0, 1, 2}, {2, 3})), on_simt());
   CHECK(pool.is_guard_whole());
   for (const std::int64_t row : {0, 1, 2}) CHECK(pool.is_row_kept(row));
   CHECK_FALSE(pool.is_row_kept(3));
@@ -215,14 +217,13 @@ TEST_CASE("page tables with bad numbers name no page (E13)") {
   };
   // The first sequence is right: 70 tokens of which 70 are new, pages 5 and 6.
   const Bad cases[] = {
-      {{0, 70, 80}, {5, 6, 7}, {0, 2, 1}, {6, 10}},               // the list ends before it begins
-      {{0, 70, 80}, {5, 6, 7}, {0, 2, 4}, {6, 10}},               // it ends past the ids
-      {{0, 70, 80}, {5, 6, 7}, {0, 2, largest}, {6, 10}},
-      {{0, 70, 80}, {5, 6, 7}, {0, 2, smallest}, {6, 10}},
-      {{0, 70, 80}, {5, 6, 7}, {0, 2, 3}, {6, 0}},                // a last page of no tokens
-      {{0, 70, 80}, {5, 6, 7}, {0, 2, 3}, {6, 65}},               // of more than a page
-      {{0, 70, 80}, {5, 6, 7}, {0, 2, 3}, {6, 9}},                // pages too few for the new tokens
-      {{0, 70, 60}, {5, 6, 7}, {0, 2, 3}, {6, 10}},               // starts that fall
+      {{0, 70, 80}, {5, 6, 7}, {0, 2, 1}, {6, 10}},  // the list ends before it begins
+      {{0, 70, 80}, {5, 6, 7}, {0, 2, 4}, {6, 10}},  // it ends past the ids
+      {{0, 70, 80}, {5, 6, 7}, {0, 2, largest}, {6, 10}}, {{0, 70, 80}, {5, 6, 7}, {0, 2, smallest}, {6, 10}},
+      {{0, 70, 80}, {5, 6, 7}, {0, 2, 3}, {6, 0}},   // a last page of no tokens
+      {{0, 70, 80}, {5, 6, 7}, {0, 2, 3}, {6, 65}},  // of more than a page
+      {{0, 70, 80}, {5, 6, 7}, {0, 2, 3}, {6, 9}},   // pages too few for the new tokens
+      {{0, 70, 60}, {5, 6, 7}, {0, 2, 3}, {6, 10}},  // starts that fall
       {{0, 70, smallest}, {5, 6, 7}, {0, 2, 3}, {6, 10}},
   };
   for (const Bad& bad : cases) {
@@ -252,7 +253,8 @@ TEST_CASE("page tables with bad numbers name no page (E13)") {
 }
 
 TEST_CASE("extend and attend: rows, slots, choices and positions outside everything (A2, B5, B7)") {
-  const Tensor pos = i64({0, largest, 3, smallest}, {2, 2}), table = i64({largest, 1, smallest, 16, 2, 3, -1, 0}, {2, 4}), row = i64({0, largest}, {2});
+  const Tensor pos = i64({0, largest, 3, smallest}, {2, 2}), table = i64({largest, 1, smallest, 16, 2, 3, -1, 0}, {2, 4}),
+               row = i64({0, largest}, {2});
   const Tensor choosing = i64({3, 2, 3, 1}, {2, 2}), columns = i64({largest, smallest, 4, 1, -1, 0, 2, 3, 1, 0, 0, 3}, {2, 2, 3});
   const std::pair<Index, Index> indices[] = {
       {Index::make(pos, table, row), Index::make(there(pos), there(table), there(row))},
@@ -263,7 +265,8 @@ TEST_CASE("extend and attend: rows, slots, choices and positions outside everyth
   for (const auto& [index, placed] : indices) {
     const Tensor rows_of_values = fill(Tensor::empty(DType::f32, {2, 2, 1, 5}), 1), states = fill(Tensor::empty(DType::f32, {16, 1, 5}), 2);
     const Guarded k_pool(states), v_pool(states);
-    const Attended attended = attend(placed, there(rows_of_values), there(rows_of_values), there(rows_of_values), Pool::in_place(k_pool.pool), Pool::in_place(v_pool.pool), {}, on_simt());
+    const Attended attended = attend(placed, there(rows_of_values), there(rows_of_values), there(rows_of_values),
+                                     Pool::in_place(k_pool.pool), Pool::in_place(v_pool.pool), {}, on_simt());
     CHECK(k_pool.is_guard_whole());
     CHECK(v_pool.is_guard_whole());
     const Guarded pool(states);

@@ -30,7 +30,8 @@ void fill(const Tensor& tensor, std::uint64_t seed, double most) {
   for (std::int64_t n = 0; n < tensor.elements(); ++n) {
     std::int64_t rest = n, offset = 0;
     for (std::int64_t axis = tensor.rank(); axis-- > 0; rest /= tensor.size(axis)) offset += rest % tensor.size(axis) * tensor.stride(axis);
-    write_number(tensor.dtype(), tensor.raw() + offset * size_of(tensor.dtype()), most * (2 * unit(seed << 32 | static_cast<std::uint64_t>(n)) - 1));
+    write_number(tensor.dtype(), tensor.raw() + offset * size_of(tensor.dtype()),
+                 most * (2 * unit(seed << 32 | static_cast<std::uint64_t>(n)) - 1));
   }
 }
 
@@ -58,8 +59,7 @@ std::vector<std::int64_t> shuffled(std::int64_t count) {
 
 class Layouts {
  public:
-  Layouts(const Backend& candidate, bool stop_at_failure)
-      : judging_(candidate, backend("reference")), stop_at_failure_(stop_at_failure) {
+  Layouts(const Backend& candidate, bool stop_at_failure) : judging_(candidate, backend("reference")), stop_at_failure_(stop_at_failure) {
     on_.backend = &judging_.backend();
   }
 
@@ -83,8 +83,10 @@ class Layouts {
     call();
     for (const conformance::CallVerdict& verdict : judging_.take()) {
       ++report_.calls;
-      if (verdict.status == conformance::CallVerdict::Status::failed) report_.failures.push_back(fmt::format("{}: {}", name, verdict.failure.message));
-      if (verdict.status == conformance::CallVerdict::Status::unsupported) report_.failures.push_back(fmt::format("{}: unsupported: {}", name, verdict.reason));
+      if (verdict.status == conformance::CallVerdict::Status::failed)
+        report_.failures.push_back(fmt::format("{}: {}", name, verdict.failure.message));
+      if (verdict.status == conformance::CallVerdict::Status::unsupported)
+        report_.failures.push_back(fmt::format("{}: unsupported: {}", name, verdict.reason));
     }
   }
 
@@ -98,7 +100,9 @@ class Layouts {
     const Index index = Index::make(i64({2, 3, -1, 5}, {2, 2}), i64(shuffled(12), {2, 6}));
     judge(fmt::format("extend, gaps of {} in the pool", gap), [&] { extend(index, of({2, 2}, 1, 0, 0), of({15}, 2, gap, 0), on_); });
     judge(fmt::format("extend, gaps of {} in the values", gap), [&] { extend(index, of({2, 2}, 3, gap, 0), of({15}, 4, 0, 0), on_); });
-    judge(fmt::format("extend, gaps of {} and 2 inside", gap), [&] { extend(index.window(2), of({2, 2}, 5, gap, 2), of({15}, 6, 2, 1), on_); });
+    judge(fmt::format("extend, gaps of {} and 2 inside", gap), [&] {
+      extend(index.window(2), of({2, 2}, 5, gap, 2), of({15}, 6, 2, 1), on_);
+    });
   }
 
   // More columns than two tiles have, all from the pools; then choices of them.
@@ -108,11 +112,13 @@ class Layouts {
     std::vector<std::int64_t> choices;
     for (std::int64_t n = 0; n < 4 * 150; ++n) choices.push_back(n * 37 % (context + 2) - 1);
     const Index choosing = index.select(i64(choices, {2, 2, 150}));
-    const auto of = [&](Shape shape, std::uint64_t seed, std::size_t first) { return gapped(DType::f16, std::move(shape), seed, gap, first); };
+    const auto of = [&](Shape shape, std::uint64_t seed, std::size_t first) {
+      return gapped(DType::f16, std::move(shape), seed, gap, first);
+    };
     for (const Index& each : {index, choosing}) {
       judge(fmt::format("attend, heads of {} keys and {} values, gaps of {}", size, value_size, gap), [&] {
-        attend(each, of({2, 2, 2, size}, 1, 0), of({2, 2, 1, size}, 2, 0), of({2, 2, 1, value_size}, 3, 0), Pool::in_place(of({2 * context, 1, size}, 4, 0)),
-               Pool::in_place(of({2 * context, 1, value_size}, 5, 0)), {}, on_);
+        attend(each, of({2, 2, 2, size}, 1, 0), of({2, 2, 1, size}, 2, 0), of({2, 2, 1, value_size}, 3, 0),
+               Pool::in_place(of({2 * context, 1, size}, 4, 0)), Pool::in_place(of({2 * context, 1, value_size}, 5, 0)), {}, on_);
       });
     }
   }
@@ -122,13 +128,15 @@ class Layouts {
     constexpr std::int64_t context = 400;
     for (const double sign : {1.0, -1.0}) {
       Tensor keys = Tensor::zeros(DType::f32, {context, 1, 2});
-      for (std::int64_t slot = 0; slot < context; ++slot) keys.data<float>()[2 * slot] = static_cast<float>(sign * static_cast<double>(slot) / 40);
+      for (std::int64_t slot = 0; slot < context; ++slot)
+        keys.data<float>()[2 * slot] = static_cast<float>(sign * static_cast<double>(slot) / 40);
       const Index index = Index::rows(context, std::vector<std::int64_t>{context});
       const Index last = Index::make(i64({context - 1}, {1, 1}), index.table());
       const std::vector<float> values = {1, 0};
       const Tensor one = Tensor::of(std::span(values), {1, 1, 1, 2});
-      judge(fmt::format("attend, scores that {}", sign > 0 ? "grow" : "fall"),
-            [&] { attend(last, one, one, one, Pool::in_place(keys), Pool::in_place(gapped(DType::f32, {context, 1, 2}, 9, 0)), {}, on_); });
+      judge(fmt::format("attend, scores that {}", sign > 0 ? "grow" : "fall"), [&] {
+        attend(last, one, one, one, Pool::in_place(keys), Pool::in_place(gapped(DType::f32, {context, 1, 2}, 9, 0)), {}, on_);
+      });
     }
   }
 

@@ -1,5 +1,5 @@
-// Calls of sizes and layouts that the suite's families do not draw: heads around a warp's and a block's width, contexts of several tiles, axes
-// padded inside rows.
+// Calls of sizes and layouts that the suite's families do not draw: heads around a warp's and a block's width, contexts of several tiles,
+// axes padded inside rows.
 #pragma once
 
 #include <quire/registry.h>

@@ -25,13 +25,18 @@ struct TypeUnderTest {
 
 const std::array<TypeUnderTest, 4> types = {{
     {"f16", QUIRE_F16, 65536, [](std::uint32_t p) { return gpu::widen<gpu::F16>(p); }, [](float x) { return gpu::narrow<gpu::F16>(x); },
-     [](std::uint32_t p) { return quire::from_f16(static_cast<std::uint16_t>(p)); }, [](double x) { return std::uint32_t{quire::to_f16(x)}; }},
+     [](std::uint32_t p) { return quire::from_f16(static_cast<std::uint16_t>(p)); },
+     [](double x) { return std::uint32_t{quire::to_f16(x)}; }},
     {"bf16", QUIRE_BF16, 65536, [](std::uint32_t p) { return gpu::widen<gpu::Bf16>(p); }, [](float x) { return gpu::narrow<gpu::Bf16>(x); },
-     [](std::uint32_t p) { return quire::from_bf16(static_cast<std::uint16_t>(p)); }, [](double x) { return std::uint32_t{quire::to_bf16(x)}; }},
-    {"f8_e4m3fn", QUIRE_F8_E4M3FN, 256, [](std::uint32_t p) { return gpu::widen<gpu::F8E4m3fn>(p); }, [](float x) { return gpu::narrow<gpu::F8E4m3fn>(x); },
-     [](std::uint32_t p) { return quire::from_f8_e4m3fn(static_cast<std::uint8_t>(p)); }, [](double x) { return std::uint32_t{quire::to_f8_e4m3fn(x)}; }},
-    {"f8_e5m2", QUIRE_F8_E5M2, 256, [](std::uint32_t p) { return gpu::widen<gpu::F8E5m2>(p); }, [](float x) { return gpu::narrow<gpu::F8E5m2>(x); },
-     [](std::uint32_t p) { return quire::from_f8_e5m2(static_cast<std::uint8_t>(p)); }, [](double x) { return std::uint32_t{quire::to_f8_e5m2(x)}; }},
+     [](std::uint32_t p) { return quire::from_bf16(static_cast<std::uint16_t>(p)); },
+     [](double x) { return std::uint32_t{quire::to_bf16(x)}; }},
+    {"f8_e4m3fn", QUIRE_F8_E4M3FN, 256, [](std::uint32_t p) { return gpu::widen<gpu::F8E4m3fn>(p); },
+     [](float x) { return gpu::narrow<gpu::F8E4m3fn>(x); },
+     [](std::uint32_t p) { return quire::from_f8_e4m3fn(static_cast<std::uint8_t>(p)); },
+     [](double x) { return std::uint32_t{quire::to_f8_e4m3fn(x)}; }},
+    {"f8_e5m2", QUIRE_F8_E5M2, 256, [](std::uint32_t p) { return gpu::widen<gpu::F8E5m2>(p); },
+     [](float x) { return gpu::narrow<gpu::F8E5m2>(x); }, [](std::uint32_t p) { return quire::from_f8_e5m2(static_cast<std::uint8_t>(p)); },
+     [](double x) { return std::uint32_t{quire::to_f8_e5m2(x)}; }},
 }};
 
 }  // namespace

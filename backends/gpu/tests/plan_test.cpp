@@ -38,7 +38,8 @@ quire_attend_args attend_args(AbiTensors& make, std::int64_t size, std::int64_t 
   return args;
 }
 
-quire_gdn_verify_args verify_args(AbiTensors& make, std::int64_t batch, std::int64_t seq, std::int64_t heads, std::int64_t keys, std::int64_t values) {
+quire_gdn_verify_args verify_args(AbiTensors& make, std::int64_t batch, std::int64_t seq, std::int64_t heads, std::int64_t keys,
+                                  std::int64_t values) {
   quire_gdn_verify_args args{};
   args.struct_size = sizeof args;
   args.index = make.index(batch, seq, batch, 8, true);
@@ -116,7 +117,8 @@ TEST_CASE("nothing is stored on a whole index (C7), and nothing is launched for 
   args.index = &whole;
   CHECK(names_of(quire::gpu::plan(Call(QUIRE_OP_EXTEND, &args), nullptr)) == Names{"gather_rows"});
 
-  const auto empty_rows = extend_args(make, make.dense(QUIRE_F32, {2, 3, 0}), make.dense(QUIRE_F32, {9, 0}), make.dense(QUIRE_F32, {2, 8, 0}));
+  const auto empty_rows =
+      extend_args(make, make.dense(QUIRE_F32, {2, 3, 0}), make.dense(QUIRE_F32, {9, 0}), make.dense(QUIRE_F32, {2, 8, 0}));
   CHECK(quire::gpu::plan(Call(QUIRE_OP_EXTEND, &empty_rows), nullptr).empty());
   const auto no_sequences = decode_args(make, 0, 8);
   CHECK(quire::gpu::plan(Call(QUIRE_OP_GDN_DECODE, &no_sequences), nullptr).empty());
@@ -174,7 +176,8 @@ TEST_CASE("rows of more than six axes that do not fold are turned down") {
   CHECK(reason_of(QUIRE_OP_EXTEND, &six).empty());
   const auto seven = extend_args(make, padded({2, 3, 2, 2, 2, 2, 2, 2, 2}, 1), pool7, make.dense(QUIRE_F32, {2, 8, 2, 2, 2, 2, 2, 2, 2}));
   CHECK(reason_of(QUIRE_OP_EXTEND, &seven) == "values to seen: rows of more than 6 axes that do not fold together");
-  const auto dense = extend_args(make, make.dense(QUIRE_F32, {2, 3, 2, 2, 2, 2, 2, 2, 2}), pool7, make.dense(QUIRE_F32, {2, 8, 2, 2, 2, 2, 2, 2, 2}));
+  const auto dense =
+      extend_args(make, make.dense(QUIRE_F32, {2, 3, 2, 2, 2, 2, 2, 2, 2}), pool7, make.dense(QUIRE_F32, {2, 8, 2, 2, 2, 2, 2, 2, 2}));
   CHECK(reason_of(QUIRE_OP_EXTEND, &dense).empty());
 }
 
@@ -234,5 +237,6 @@ TEST_CASE("other memory changes a plan's parameters and nothing else") {
   for (const quire::CallTensor& entry : call.tensors()) entry.tensor->data = nowhere();
   const auto again = quire::gpu::plan(call, nowhere());
   // No struct has padding: equal parameters are equal bytes.
-  for (std::size_t n = 0; n < before.size(); ++n) CHECK(std::memcmp(before[n].parameters, again[n].parameters, before[n].parameter_bytes) == 0);
+  for (std::size_t n = 0; n < before.size(); ++n)
+    CHECK(std::memcmp(before[n].parameters, again[n].parameters, before[n].parameter_bytes) == 0);
 }

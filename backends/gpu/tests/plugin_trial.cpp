@@ -42,8 +42,8 @@ int run(const char* path, std::uint64_t count, std::uint64_t first, std::vector<
   for (const auto& [why, calls] : report.unsupported) fmt::print("unsupported: {} calls: {}\n", calls, why);
   for (const quire::conformance::CaseFailure& failure : report.failures) fmt::print("{}: {}\n", failure.line, failure.failure.message);
   const quire::conformance::FamilyCounts total = report.total();
-  fmt::print("{}: {} cases, {} calls, {} failed, {} unsupported, {:.1f} s{}\n", candidate.description(), total.cases, total.calls, total.failed, total.unsupported,
-             report.seconds, report.interrupted ? ", cut short" : "");
+  fmt::print("{}: {} cases, {} calls, {} failed, {} unsupported, {:.1f} s{}\n", candidate.description(), total.cases, total.calls,
+             total.failed, total.unsupported, report.seconds, report.interrupted ? ", cut short" : "");
   if (total.failed > 0) return 3;
   const quire::gpu::test::LayoutReport layouts = quire::gpu::test::judge_layouts(candidate, true);
   for (const std::string& failure : layouts.failures) fmt::print("{}\n", failure);

@@ -161,7 +161,8 @@ TEST_CASE("tensors in two places, or on another backend's device, are turned dow
 TEST_CASE("a workspace too small is refused before anything runs") {
   const Index index = rows(4, {2}).draft(i64({2, 3}, {1, 2}), bools({1, 0, 1, 1}, {1, 2, 2}));
   const IndexAbi abi(index);
-  const Tensor q = filled(DType::f32, {1, 2, 1, 4}, 1), pool = filled(DType::f32, {3, 1, 4, 4}, 2), output = Tensor::zeros(DType::f32, {1, 2, 1, 4});
+  const Tensor q = filled(DType::f32, {1, 2, 1, 4}, 1), pool = filled(DType::f32, {3, 1, 4, 4}, 2),
+               output = Tensor::zeros(DType::f32, {1, 2, 1, 4});
   const Tensor reads = i32({0}, {1}), slots = i32({1, 2}, {1, 2});
   const quire_tensor views[] = {q.view(), pool.view(), output.view(), reads.view(), slots.view()};
   quire_gdn_verify_args args{};
@@ -290,7 +291,8 @@ TEST_CASE("capture runs nothing, and a launch takes the captured layout alone") 
 }
 
 TEST_CASE("a step whose calls can't run is not captured") {
-  const Tensor q = filled(DType::f32, {1, 1, 1, 257}, 1), pool = filled(DType::f32, {1, 1, 257, 257}, 2), output = Tensor::zeros(DType::f32, {1, 1, 1, 257});
+  const Tensor q = filled(DType::f32, {1, 1, 1, 257}, 1), pool = filled(DType::f32, {1, 1, 257, 257}, 2),
+               output = Tensor::zeros(DType::f32, {1, 1, 1, 257});
   const Tensor reads = i32({0}, {1});
   const quire_tensor views[] = {q.view(), pool.view(), output.view(), reads.view()};
   quire_gdn_decode_args args{};
