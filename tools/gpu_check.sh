@@ -115,7 +115,8 @@ if [ -n "$prefix" ]; then
   quire=$prefix/bin/quire
 elif [ -n "$sources" ]; then
   build=$sources/build/gpu
-  options=(-DCMAKE_BUILD_TYPE=Release -DQUIRE_TESTS=OFF -DQUIRE_BENCHMARKS=OFF -DQUIRE_GPU=AUTO)
+  # With line numbers in device code, for the sanitizer.
+  options=(-DCMAKE_BUILD_TYPE=Release -DQUIRE_TESTS=OFF -DQUIRE_BENCHMARKS=OFF -DQUIRE_GPU=AUTO -DCMAKE_CUDA_FLAGS=-lineinfo)
   capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d '. ')
   case $capability in
     "") ;;

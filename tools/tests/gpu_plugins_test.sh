@@ -34,8 +34,8 @@ if [ -f "$plugin" ]; then
   exports_one_symbol "$plugin" || fail "$plugin exports: $(nm -D --defined-only "$plugin")"
   ! needs "$plugin" | grep -E 'libcuda|libcudart|libnv' || fail "$plugin needs the vendor's libraries to load"
   answers cuda 'cudaGetDeviceCount: .*cudaError|no code for sm_'
-  tool=$(command -v cuobjdump || echo "$(dirname "$(cached QUIRE_NVCC)")/cuobjdump")
-  if [ -x "$tool" ]; then
+  tool=$(PATH=$PATH:$(dirname "$(cached QUIRE_NVCC)"):${CUDA_HOME:-/usr/local/cuda}/bin command -v cuobjdump || true)
+  if [ -n "$tool" ]; then
     "$tool" --list-elf "$plugin" >"$work/cuda"
     "$tool" --list-ptx "$plugin" >>"$work/cuda"
     kernels=$(find "$(dirname "$0")/../../backends/gpu/kernels" -name '*.cu' | wc -l)
