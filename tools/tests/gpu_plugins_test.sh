@@ -83,7 +83,7 @@ if [ -f "$plugin" ]; then
   objcopy -O binary --only-section=.hip_fatbin "$plugin" "$work/hip"
   IFS=';' read -ra architectures <<<"$(cached QUIRE_HIP_ARCHITECTURES)"
   for architecture in "${architectures[@]}"; do
-    has=$(grep -a -o "amdgcn-amd-amdhsa--$architecture" "$work/hip" | wc -l)
+    has=$(grep -a -o "hipv4-amdgcn-amd-amdhsa--$architecture" "$work/hip" | wc -l)
     [ "$has" -eq "$kernels" ] || fail "code for $architecture of $has of $kernels kernel files"
   done
   found+=" hip"
