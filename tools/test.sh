@@ -67,7 +67,7 @@ build() {
 # A clone in another folder finds the compiler's results again.
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 tools/setup.sh --tests --gpu || exit 1
-programs="core_tests reference_tests conformance_tests tools_tests template_tests"
+programs="core_tests reference_tests conformance_tests tools_tests template_tests simt_tests"
 check "C ABI header" bash core/tests/backend_header_test.sh
 if build release; then
   for program in $programs; do doctest release "$program"; done
@@ -93,8 +93,8 @@ if [ -z "$quick" ]; then
   }
   has_turn 0 "digest, aarch64 under qemu-user" && check "digest, aarch64 under qemu-user" bash tools/tests/aarch64_test.sh build/release/bin/quire
   has_turn 1 "libFuzzer" && check "libFuzzer" bash tools/tests/fuzz_test.sh
-  # What runs on threads stands in three of the programs.
-  threaded="core_tests reference_tests conformance_tests"
+  # What runs on threads stands in four of the programs.
+  threaded="core_tests reference_tests conformance_tests simt_tests"
   [ -z "$all" ] || threaded="$programs quire-command"
   if has_turn 2 "thread sanitizer" && build tsan --target $threaded; then
     for program in ${threaded/ quire-command/}; do doctest tsan "$program"; done

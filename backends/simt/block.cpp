@@ -50,17 +50,19 @@ void Block::begin(const Settings& settings, const gpu::Launch& launch, std::int6
   main_.race_identity = race_identity_of_caller();
   for (Set& set : sets_) {
     if (!set.shared.resize(shared_bytes_) || (thread_sanitizer && !set.fibers.reserve(threads_))) fault_ = {Fault::no_memory, 0, 0};
-    order_before(&set.order);
+    for (char& tag : set.blocks) order_before(&tag);
   }
 }
 
 void Block::end() {
-  for (Set& set : sets_) order_after(&set.order);
+  for (Set& set : sets_)
+    for (char& tag : set.blocks) order_after(&tag);
 }
 
 bool Block::run(std::int64_t number) {
   if (fault_.kind != Fault::none) return false;
   if constexpr (thread_sanitizer) set_ = set_ == &sets_[0] ? &sets_[1] : &sets_[0];
+  ++set_->turn;
   number_ = number;
   ended_ = arrived_ = 0;
   divergent_ = any_ = false;
@@ -99,7 +101,7 @@ void Block::abandon() {
     states_[thread].fiber = nullptr;
   }
   // What the abandoned threads did is done before the caller goes on.
-  set_->fibers.abandon_all([](void* tag) { order_before(tag); }, &set_->order);
+  set_->fibers.abandon_all([](void* tag) { order_before(tag); }, &set_->blocks[0]);
 }
 
 void Block::fiber_entry(boost::context::detail::transfer_t transfer) {
@@ -112,9 +114,9 @@ void Block::fiber_entry(boost::context::detail::transfer_t transfer) {
 // A thread that never waits leaves its fiber to the next one: a fiber is kept for a thread only while it waits.
 void Block::run_threads(Fiber& self) {
   for (;;) {
-    order_after(&set_->order);
+    order_after(&set_->blocks[set_->turn % 2]);
     call_kernel();
-    order_before(&set_->order);
+    order_before(&set_->blocks[(set_->turn + 1) % 2]);
     states_[thread_].standing.operation = Operation::ended;
     states_[thread_].fiber = nullptr;
     ++ended_;

@@ -1,6 +1,10 @@
 // One block of a kernel, run on the calling thread: its threads as fibers, its barriers, its warps' operations, its shared memory.
 #pragma once
 
+#include <cstdint>
+#include <source_location>
+#include <string>
+
 #include "../gpu/kernel.h"
 #include "fault.h"
 #include "fiber.h"
@@ -8,17 +12,15 @@
 #include "settings.h"
 #include "shared_memory.h"
 
-#include <cstdint>
-#include <source_location>
-#include <string>
-
 namespace quire::simt {
 
-/// Runs blocks one after another and keeps the fibers between them. One operating system thread at a time uses it, and calls `run` from no fiber.
+/// Runs blocks one after another and keeps the fibers between them. One operating system thread at a time uses it, and calls `run` from no
+/// fiber.
 ///
-/// Under the thread sanitizer each thread of a block is a race identity with a stack of its own, for what one thread left on a stack and the next
-/// overwrites is no race of the kernel's. Two sets of them alternate from block to block, so that two blocks are not ordered by being run by
-/// one set. What runs on fibers, here and in what it calls, is compiled without the sanitizer and calls nothing that it intercepts.
+/// Under the thread sanitizer each thread of a block is a race identity with a stack of its own, for what one thread left on a stack and
+/// the next overwrites is no race of the kernel's. Two sets of them alternate from block to block, so that two blocks are not ordered by
+/// being run by one set. What runs on fibers, here and in what it calls, is compiled without the sanitizer and calls nothing that it
+/// intercepts.
 class Block {
  public:
   static constexpr int most_threads = RunQueue::most_threads;
@@ -64,7 +66,9 @@ class Block {
     explicit Set(Block* block) : fibers(block, fiber_entry) {}
     FiberPool fibers;
     SharedMemory shared;
-    char order = 0;  ///< tags to the thread sanitizer: between blocks of this set, at barriers, by turns
+    // Tags to the thread sanitizer. By turns: what comes from one block or barrier must not be seen in the next by who is still before it.
+    unsigned turn = 0;
+    char blocks[2] = {};
     char barriers[2] = {};
   };
 
@@ -112,8 +116,8 @@ class Block {
   Set sets_[thread_sanitizer ? 2 : 1];
 };
 
-/// The block whose kernel runs on the calling operating system thread. One slot of the static thread-local storage: a plugin may have that much,
-/// and a kernel asks for its thread's number often.
+/// The block whose kernel runs on the calling operating system thread. One slot of the static thread-local storage: a plugin may have that
+/// much, and a kernel asks for its thread's number often.
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local Block* running_block;
 
 }  // namespace quire::simt

@@ -8,10 +8,10 @@
 
 #define QUIRE_DEVICE inline
 #define QUIRE_KERNEL(kernel_name, Parameters)                                                                                                  \
-  static void kernel_name##_body(const Parameters& parameters);                                                                                \
+  static void kernel_name##_body([[maybe_unused]] const Parameters& parameters);                                                               \
   static void kernel_name##_entry(const void* parameters) { kernel_name##_body(*static_cast<const Parameters*>(parameters)); }                  \
   Kernel kernel_name() { return {#kernel_name, reinterpret_cast<const void*>(&kernel_name##_entry)}; }                                          \
-  static void kernel_name##_body(const Parameters& parameters)
+  static void kernel_name##_body([[maybe_unused]] const Parameters& parameters)
 
 namespace quire::gpu {
 
@@ -36,7 +36,7 @@ T* shared_memory() {
 }
 template <typename T>
 void store_racing(T* to, T value) {
-  __atomic_store_n(to, value, __ATOMIC_RELAXED);
+  __atomic_store(to, &value, __ATOMIC_RELAXED);
 }
 inline float exp_of(float x) { return std::exp(x); }
 inline float log_of(float x) { return std::log(x); }

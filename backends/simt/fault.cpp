@@ -28,7 +28,8 @@ const char* name_of(Operation operation) {
 bool same(const Standing& a, const Standing& b) {
   if (a.operation != b.operation) return false;
   if (a.operation == Operation::ended) return true;
-  return a.where.line() == b.where.line() && a.where.column() == b.where.column() && std::strcmp(a.where.file_name(), b.where.file_name()) == 0;
+  return a.where.line() == b.where.line() && a.where.column() == b.where.column() &&
+         std::strcmp(a.where.file_name(), b.where.file_name()) == 0;
 }
 
 std::string place(const Standing& at) { return fmt::format("{} at {}:{}", name_of(at.operation), at.where.file_name(), at.where.line()); }

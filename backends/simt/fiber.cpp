@@ -68,7 +68,8 @@ void FiberPool::begin(Fiber& fiber) {
   std::fenv_t callers;
   std::fegetenv(&callers);
   std::fesetenv(FE_DFL_ENV);
-  fiber.context = boost::context::detail::make_fcontext(const_cast<char*>(static_cast<const char*>(fiber.bottom)) + fiber.size, fiber.size, entry_);
+  fiber.context =
+      boost::context::detail::make_fcontext(const_cast<char*>(static_cast<const char*>(fiber.bottom)) + fiber.size, fiber.size, entry_);
   std::fesetenv(&callers);
   fiber.fake_stack = nullptr;
   fiber.race_identity = new_race_identity();

@@ -1,11 +1,10 @@
 // Fibers: stacks that take turns on one operating system thread, and the switch between them.
 #pragma once
 
-#include "sanitizer.h"
-
 #include <boost/context/detail/fcontext.hpp>
-
 #include <cstddef>
+
+#include "sanitizer.h"
 
 namespace quire::simt {
 

@@ -1,10 +1,6 @@
 // Blocks over workers.
 #include "launch.h"
 
-#include "../gpu/runtime.h"
-#include "block.h"
-#include "workers.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,6 +11,10 @@
 #include <new>
 #include <string>
 #include <vector>
+
+#include "../gpu/runtime.h"
+#include "block.h"
+#include "workers.h"
 
 namespace quire::simt {
 namespace {
@@ -124,7 +124,8 @@ void run(const Settings& settings, const gpu::Launch& launch) {
     if (workers == 1)
       take_part(grid, nullptr);
     else
-      on_workers(workers, [](void* argument) { take_part(*static_cast<Grid*>(argument), nullptr); }, &grid);
+      on_workers(
+          workers, [](void* argument) { take_part(*static_cast<Grid*>(argument), nullptr); }, &grid);
   }
   if (grid.kind != Fault::none) throw gpu::Failure{grid.kind == Fault::no_memory ? QUIRE_UNAVAILABLE : QUIRE_INTERNAL, grid.text};
 }

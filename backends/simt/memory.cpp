@@ -1,9 +1,6 @@
 // The registry of allocations.
 #include "memory.h"
 
-#include "../gpu/runtime.h"
-#include "sanitizer.h"
-
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,6 +11,9 @@
 #include <map>
 #include <mutex>
 #include <string>
+
+#include "../gpu/runtime.h"
+#include "sanitizer.h"
 
 namespace quire::simt {
 namespace {
@@ -29,6 +29,7 @@ struct Allocation {
   bool released = false;
   void* mapping = nullptr;  ///< of a large one; null: from malloc
   std::size_t mapping_bytes = 0;
+  std::size_t forbidden = 0;  ///< bytes after the last, before the page that traps
 };
 
 struct Registry {
@@ -71,7 +72,8 @@ void* map_large(std::size_t bytes, Allocation& allocation) {
     return nullptr;
   }
   char* const data = first + (usable - bytes) / alignment * alignment;
-  forbid(data + bytes, static_cast<std::size_t>(first + usable - (data + bytes)));
+  allocation.forbidden = static_cast<std::size_t>(first + usable - (data + bytes));
+  forbid(data + bytes, allocation.forbidden);
   return data;
 }
 
@@ -85,7 +87,7 @@ void* allocate_small(std::size_t bytes) {
 
 void give_back(void* data, const Allocation& allocation) {
   if (allocation.mapping == nullptr) return std::free(data);
-  allow(allocation.mapping, allocation.mapping_bytes);
+  allow(static_cast<char*>(data) + allocation.bytes, allocation.forbidden);
   munmap(allocation.mapping, allocation.mapping_bytes);
 }
 
@@ -157,7 +159,8 @@ void require_memory(const char* what, quire_device device, const void* data, std
   }
   if (!inside) reject(fmt::format("{}: {:#x} is not memory of {}", what, first, name));
   const Allocation& allocation = found->second;
-  if (allocation.device != device.id) reject(fmt::format("{}: {:#x} is memory of device {}, not of {}", what, first, allocation.device, name));
+  if (allocation.device != device.id)
+    reject(fmt::format("{}: {:#x} is memory of device {}, not of {}", what, first, allocation.device, name));
   if (allocation.released) reject(fmt::format("{}: {:#x} is in memory that was freed: {}", what, first, words(allocation, found->first)));
   if (bytes > allocation.bytes - (first - found->first))
     reject(fmt::format("{}: {} bytes at {:#x} reach past their allocation of {}", what, bytes, first, words(allocation, found->first)));

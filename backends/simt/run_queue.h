@@ -1,14 +1,14 @@
 // The threads of a block that can go on, and which of them is next.
 #pragma once
 
-#include "settings.h"
-
 #include <cstdint>
+
+#include "settings.h"
 
 namespace quire::simt {
 
-/// Threads become able to go on in ranges: a block at its start and after its barrier, a warp after its operation. Ordered queues keep the ranges, the
-/// random one each thread.
+/// Threads become able to go on in ranges: a block at its start and after its barrier, a warp after its operation. Ordered queues keep the
+/// ranges, the random one each thread.
 class RunQueue {
  public:
   static constexpr int most_threads = 256;

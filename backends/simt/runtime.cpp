@@ -1,10 +1,6 @@
-// The runtime of gpu/runtime.h on virtual devices of this machine: memory, streams and events as a GPU has them, kernels under the emulator.
+// The runtime of gpu/runtime.h on virtual devices of this machine: memory, streams and events as a GPU has them, kernels under the
+// emulator.
 #include "../gpu/runtime.h"
-
-#include "launch.h"
-#include "memory.h"
-#include "settings.h"
-#include "stream.h"
 
 #include <fmt/format.h>
 
@@ -14,6 +10,11 @@
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "launch.h"
+#include "memory.h"
+#include "settings.h"
+#include "stream.h"
 
 namespace quire::gpu::runtime {
 namespace {
@@ -30,8 +31,7 @@ simt::Event& of(quire_event* event) {
 
 void require_device(const char* what, std::int32_t id) {
   const int devices = settings().devices;
-  if (id < 0 || id >= devices)
-    throw Failure{QUIRE_INVALID_ARGUMENT, fmt::format("{}: device {}; allowed: 0 to {}", what, id, devices - 1)};
+  if (id < 0 || id >= devices) throw Failure{QUIRE_INVALID_ARGUMENT, fmt::format("{}: device {}; allowed: 0 to {}", what, id, devices - 1)};
 }
 
 void require_device(const char* what, quire_device device) {
@@ -70,7 +70,8 @@ std::string describe() {
 std::array<DeviceLimits, Settings::most_devices> make_limits() {
   std::array<DeviceLimits, Settings::most_devices> all;
   for (std::size_t id = 0; id < all.size(); ++id)
-    all[id] = {fmt::format("SIMT emulator {}", id), simt::machine_memory(), settings().warp_width, simt::most_shared_bytes, settings().grid, true};
+    all[id] = {
+        fmt::format("SIMT emulator {}", id), simt::machine_memory(), settings().warp_width, simt::most_shared_bytes, settings().grid, true};
   return all;
 }
 

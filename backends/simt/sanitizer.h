@@ -16,8 +16,12 @@ namespace quire::simt {
 
 #if QUIRE_SIMT_ASAN
 constexpr bool address_sanitizer = true;
-inline void before_switch(void** fake_stack, const void* bottom, std::size_t size) { __sanitizer_start_switch_fiber(fake_stack, bottom, size); }
-inline void after_switch(void* fake_stack, const void** bottom, std::size_t* size) { __sanitizer_finish_switch_fiber(fake_stack, bottom, size); }
+inline void before_switch(void** fake_stack, const void* bottom, std::size_t size) {
+  __sanitizer_start_switch_fiber(fake_stack, bottom, size);
+}
+inline void after_switch(void* fake_stack, const void** bottom, std::size_t* size) {
+  __sanitizer_finish_switch_fiber(fake_stack, bottom, size);
+}
 inline void forget_frames(const void* bottom, std::size_t size) { __asan_unpoison_memory_region(bottom, size); }
 inline void forbid(const void* begin, std::size_t size) { __asan_poison_memory_region(begin, size); }
 inline void allow(const void* begin, std::size_t size) { __asan_unpoison_memory_region(begin, size); }

@@ -1,9 +1,6 @@
 // The emulator's environment variables, checked.
 #include "settings.h"
 
-#include "../gpu/runtime.h"
-#include "workers.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +10,9 @@
 #include <string_view>
 #include <thread>
 #include <variant>
+
+#include "../gpu/runtime.h"
+#include "workers.h"
 
 namespace quire::simt {
 namespace {

@@ -25,7 +25,8 @@ struct Settings {
   int workers = 1;  ///< operating system threads over which a launch's blocks go
 };
 
-/// From variables as `read` gives them (null or empty: not set). Throws gpu::Failure QUIRE_UNAVAILABLE naming a bad one and what is allowed.
+/// From variables as `read` gives them (null or empty: not set). Throws gpu::Failure QUIRE_UNAVAILABLE naming a bad one and what is
+/// allowed.
 Settings settings_from(const char* (*read)(const char* name));
 
 /// The process's, read at the first call; throws that call's Failure at each later one.

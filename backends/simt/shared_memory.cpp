@@ -2,10 +2,10 @@
 // memset, which it intercepts.
 #include "shared_memory.h"
 
-#include "sanitizer.h"
-
 #include <cstdlib>
 #include <cstring>
+
+#include "sanitizer.h"
 
 namespace quire::simt {
 namespace {

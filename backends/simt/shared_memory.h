@@ -18,8 +18,8 @@ class SharedMemory {
   /// Fills it with 0xFF: a float read before it is written is a NaN, an index -1.
   void poison();
   void* data() const { return data_; }
-  /// Whether nothing was stored beside it since `poison`; else *byte is the place, counted from its first byte. The address sanitizer sees loads too and
-  /// names their line, so in its build nothing is watched here.
+  /// Whether nothing was stored beside it since `poison`; else *byte is the place, counted from its first byte. The address sanitizer sees
+  /// loads too and names their line, so in its build nothing is watched here.
   bool edges_whole(std::int64_t* byte) const;
 
  private:

@@ -1,8 +1,6 @@
 // Streams that run beside each other, a thread and a queue each, and the events that order them.
 #pragma once
 
-#include "../gpu/runtime.h"
-
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -11,6 +9,8 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+
+#include "../gpu/runtime.h"
 
 namespace quire::simt {
 

@@ -4,8 +4,8 @@
 namespace quire::simt {
 
 float sum_of_warp(float* values, int width) {
-  // The tree adds to lane i the value of lane i ^ half, half = width / 2, ..., 1. Of lane 0's sum only the lanes below half are needed, and addition commutes: so
-  // the other lanes' sums have the same bits.
+  // The tree adds to lane i the value of lane i ^ half, half = width / 2, ..., 1. Of lane 0's sum only the lanes below half are needed, and
+  // addition commutes: so the other lanes' sums have the same bits.
   for (int half = width / 2; half > 0; half /= 2)
     for (int lane = 0; lane < half; ++lane) values[lane] += values[lane + half];
   return values[0];

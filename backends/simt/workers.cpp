@@ -38,7 +38,8 @@ void allow(int workers) {
   allowed = workers;
 }
 
-// An arena serves one launch at a time: callers of one arena would wait for each other's places. Kept, for its threads need not find it anew.
+// An arena serves one launch at a time: callers of one arena would wait for each other's places. Kept, for its threads need not find it
+// anew.
 class Arena {
  public:
   explicit Arena(int workers) {
@@ -69,8 +70,8 @@ class Arena {
     static auto* const instance = new std::mutex;
     return *instance;
   }
-  static std::vector<std::unique_ptr<tbb::task_arena>>& kept() {
-    static auto* const instance = new std::vector<std::unique_ptr<tbb::task_arena>>;
+  static std::vector<std::unique_ptr<tbb::task_arena> >& kept() {
+    static auto* const instance = new std::vector<std::unique_ptr<tbb::task_arena> >;
     return *instance;
   }
   std::unique_ptr<tbb::task_arena> arena_;
@@ -85,8 +86,10 @@ void on_workers(int workers, void (*work)(void*), void* argument) {
   Arena arena(workers);
   // Waiting for its own blocks alone: a caller that took another launch's meanwhile could wait for one that waits for it.
   (*arena).execute([&] {
-    tbb::this_task_arena::isolate(
-        [&] { tbb::parallel_for(0, workers, [&](int) { work(argument); }, tbb::simple_partitioner()); });
+    tbb::this_task_arena::isolate([&] {
+      tbb::parallel_for(
+          0, workers, [&](int) { work(argument); }, tbb::simple_partitioner());
+    });
   });
 }
 

@@ -1,6 +1,8 @@
 // Reading a case's fields (case format: tensors, defaults, aliases, references, side files).
 #include "fields.h"
 
+#include <quire/staging.h>
+
 #include "reserved.h"
 
 #include "arrays/array_file.h"
@@ -277,13 +279,14 @@ std::vector<std::string> Memory::changed(bool after_error) const {
     if (!held.writable || after_error) {
       same = held.before.empty() || std::memcmp(now, held.before.data(), held.before.size()) == 0;
     } else if (!held.before.empty() && held.tensor.rank() > 0 && !held.tensor.is_dense()) {
-      // The gaps behind each row, the last one's too.
+      // The gaps behind each row, the last one's too where it is the tensor's own.
       const std::int64_t size = size_of(held.tensor.dtype());
       const std::int64_t stride = held.tensor.stride(0) * size;
       const std::int64_t row = held.tensor.size(0) == 0 ? 0 : held.tensor.elements() / held.tensor.size(0) * size;
       for (std::int64_t r = 0; r < held.tensor.size(0); ++r) {
         const std::int64_t gap = r * stride + row;
-        same &= std::memcmp(now + gap, held.before.data() + gap, static_cast<std::size_t>(stride - row)) == 0;
+        const std::int64_t end = std::min(gap + stride - row, static_cast<std::int64_t>(held.before.size()));
+        same &= gap >= end || std::memcmp(now + gap, held.before.data() + gap, static_cast<std::size_t>(end - gap)) == 0;
       }
     }
     if (!same) names.push_back(held.name);
@@ -340,8 +343,9 @@ Tensor Fields::read(std::string_view name, FieldKind kind, bool writable) {
     placed.tensor = read_reference(field, name, surroundings_);
     placed.storage = placed.tensor;
     if (!placed.tensor.is_dense()) {
-      placed.storage = Tensor::share(nullptr, placed.tensor.raw(), DType::u8, {placed.tensor.size(0) * placed.tensor.stride(0) * size_of(placed.tensor.dtype())}, {},
-                                     placed.tensor.device());
+      // The memory from its first element to its last: what lies behind need not be its own.
+      const MemorySpan span = span_of(placed.tensor.view());
+      placed.storage = Tensor::share(nullptr, placed.tensor.raw(), DType::u8, {span.end - span.begin}, {}, placed.tensor.device());
     }
   } else if (field.is_object() && field.contains("file")) {
     placed = read_file(field, name, surroundings_.folder);

@@ -18,7 +18,7 @@ const std::map<std::string, Draw, std::less<>>& draws() {
       {"gdn_decode", draw_gdn_decode}, {"slots", draw_slots},
       {"paged", draw_paged},           {"verify", draw_verify},
       {"page_table", draw_page_table}, {"check", draw_check},
-      {"programs", draw_program},
+      {"programs", draw_program},      {"steps", draw_steps},
   };
   return table;
 }
@@ -28,7 +28,7 @@ const std::map<std::string, Draw, std::less<>>& draws() {
 const std::vector<std::string>& families() {
   static const std::vector<std::string> names = {"index",      "extend", "attend", "gdn_prefill",
                                                  "gdn_decode", "slots",  "paged",  "verify",
-                                                 "page_table", "check",  "bad",    "programs"};
+                                                 "page_table", "check",  "bad",    "programs", "steps"};
   return names;
 }
 
@@ -47,7 +47,7 @@ nlohmann::json random_case(std::string_view family, std::uint64_t number) {
   // The versions may be left out, and some cases leave them out.
   if (!result.contains("format") && number % 3 == 0) {
     result["format"] = 1;
-    if (family != "programs") result["semantics"] = 1;
+    if (family != "programs" && family != "steps") result["semantics"] = 1;
   }
   return result;
 }

@@ -106,5 +106,6 @@ Json draw_page_table(Random& random);
 Json draw_check(Random& random);
 Json draw_bad(Random& random, std::uint64_t number);
 Json draw_program(Random& random);
+Json draw_steps(Random& random);
 
 }  // namespace quire_tests

@@ -8,6 +8,7 @@
 #include "case/reserved.h"
 #include "error_model.h"
 
+#include <quire/host_backend.h>
 #include <quire/tensor.h>
 
 #include <fmt/format.h>
@@ -292,6 +293,13 @@ CallVerdict judge_call(const Backend& candidate, const Backend& reference, quire
 quire_backend_table Judging::table_for(const Backend& reference) {
   quire_backend_table table = reference.table();
   table.run = Judging::run;
+  // A step's calls are judged one by one.
+  table.capture = [](quire_device, const quire_call* calls, std::int32_t count, quire_step** step) {
+    return host::capture(calls, count, step, current->reference_.table().supports);
+  };
+  table.launch = [](quire_stream*, quire_step* step, const quire_tensor* const* tensors, std::int32_t count) {
+    return host::launch(step, tensors, count, [](quire_op op, const void* args) { return Judging::run(nullptr, op, args, nullptr, 0); });
+  };
   table.last_error = [] { return failure_text.c_str(); };
   return table;
 }

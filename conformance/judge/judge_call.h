@@ -30,6 +30,7 @@ class Judging {
 
   const Backend& backend() const { return backend_; }
   const Backend& candidate() const { return candidate_; }
+  const Backend& reference() const { return reference_; }
   /// Each call's verdict gets the classes that this answers, from the call's arguments as they are after it.
   using Classify = std::function<std::vector<std::string>(quire_op, const void* args)>;
   void classify_by(Classify classify) { classify_ = std::move(classify); }

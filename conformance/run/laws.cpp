@@ -192,6 +192,9 @@ void for_each_call(const json& test_case, const std::function<void(const json&, 
   if (!test_case.contains("steps") || !test_case["steps"].is_array()) return visit(test_case, expect);
   std::size_t n = 0;
   for (const json& step : test_case["steps"]) {
+    if (step.is_object() && step.contains("capture") && step["capture"].is_array()) {
+      for (const json& call : step["capture"]) visit(call, none);
+    }
     const json& of_step = expect.is_array() && n < expect.size() ? expect[n] : none;
     visit(step, step.contains("expect") ? step["expect"] : of_step);
     ++n;
@@ -208,7 +211,7 @@ bool needs_one_of(const std::string& op, const std::set<std::string>& ops) {
 }  // namespace
 
 const std::vector<std::string>& all_laws() {
-  static const std::vector<std::string> laws = {"A1", "A2", "A3", "A4",  "A5",  "A6",  "A7",  "A8", "A9", "A10", "A11", "A12", "B1", "B2", "B3", "B4", "B5",
+  static const std::vector<std::string> laws = {"A1", "A2", "A3", "A4",  "A5",  "A6",  "A7",  "A8", "A9", "A10", "A11", "A12", "A14", "A15", "B1", "B2", "B3", "B4", "B5",
                                                 "B6", "B7", "C1", "C2",  "C3",  "C4",  "C5",  "C6", "C7", "C8",  "C9",  "D1",  "D2", "D3", "D4", "D5", "E1",
                                                 "E2", "E3", "E4", "E5",  "E6",  "E7",  "E8",  "E9", "E10", "E11", "E12", "E13", "E14", "F1", "F2", "F3"};
   return laws;
@@ -220,6 +223,8 @@ std::set<std::string> laws_of(const json& test_case, const std::set<std::string>
   const bool is_bad = test_case.contains("id") && !test_case.contains("expect") && !test_case.contains("steps");
   const std::string id = is_bad ? test_case.value("id", "") : "";
   for_each_call(test_case, [&](const json& call, const json& expect) {
+    if (call.is_object() && call.contains("launch")) laws.insert("A14");
+    if (call.is_object() && call.contains("to") && call.contains("index")) laws.insert("A15");
     if (!call.is_object() || needs_one_of(call.value("op", ""), without)) return;
     if (is_bad) return add_refusal_laws(call, id.substr(0, id.find(':')), laws);
     if (expect.is_object() && expect.value("status", "") == "error") return add_refusal_laws(call, expect.value("argument", ""), laws);

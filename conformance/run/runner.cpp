@@ -3,6 +3,7 @@
 
 #include "case/evaluate.h"
 #include "case/read_index.h"
+#include "case/result_text.h"
 #include "golden_cases.h"
 #include "laws.h"
 #include "large_cases.h"
@@ -184,6 +185,28 @@ std::string run_golden(const json& test_case, const Backend& candidate, std::opt
   return {};
 }
 
+// A program of exact calls on the candidate itself and on the reference, which must answer alike: captured steps, streams and copies are no
+// calls that could be judged one by one. Answers as run_golden.
+std::string run_beside(const json& test_case, const Backend& candidate, const Backend& reference, std::optional<Failure>& failure) {
+  const json got = json::parse(evaluate(test_case, {on_host_tensors(candidate), {}, {}}).text);
+  for (const json& one : got) {
+    if (std::string reason = turned_down(one, candidate); !reason.empty()) return reason;
+    if (one.value("code", "") == "unsupported" && one.value("argument", "") == "capture") return one.value("message", "it captures no steps");
+  }
+  const json expected = json::parse(evaluate(test_case, {on_host_tensors(reference), {}, {}}).text);
+  for (std::size_t n = 0; n < expected.size(); ++n) {
+    if (got[n] == expected[n]) continue;
+    failure.emplace();
+    failure->op = "extend";
+    failure->law = "A14";
+    failure->expected = dump(expected[n]).substr(0, 400);
+    failure->got = dump(got[n]).substr(0, 400);
+    failure->message = fmt::format("step {} of the program, {}: expected {}, got {}", n, dump(test_case["steps"][n]).substr(0, 100), failure->expected, failure->got);
+    break;
+  }
+  return {};
+}
+
 void count(RunReport& report, const CaseLine& line, const std::set<std::string>& laws, const std::optional<Failure>& failure) {
   FamilyCounts& family = report.families[line.family];
   ++family.cases;
@@ -197,8 +220,10 @@ void count(RunReport& report, const CaseLine& line, const std::set<std::string>&
 
 std::optional<Failure> run_case(const CaseLine& line, const json& test_case, Judging& judging, RunReport* report) {
   std::optional<Failure> failure;
-  if (line.family == "golden" && is_literal(line.number, judging.candidate())) {
-    const std::string unsupported = run_golden(test_case, judging.candidate(), failure);
+  const bool is_golden = line.family == "golden" && is_literal(line.number, judging.candidate());
+  if (is_golden || line.family == "steps") {
+    const std::string unsupported = is_golden ? run_golden(test_case, judging.candidate(), failure)
+                                              : run_beside(test_case, judging.candidate(), judging.reference(), failure);
     if (report == nullptr) return failure;
     if (!unsupported.empty()) {
       ++report->families[line.family].unsupported;

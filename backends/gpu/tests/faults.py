@@ -6,7 +6,7 @@ tree's own commands, and gpu_plugin_trial runs cases on it under several orders 
 unchanged plugin must pass under all of them.
 
     faults.py --build build/release                    # all of them, some minutes
-    faults.py --build build/release --few 3 --turn 17  # three, others at each turn
+    faults.py --build build/release --few 2            # two, others each day (--turn N: those of day N)
     faults.py --build build/release --only NAME
 """
 import argparse
@@ -154,7 +154,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--few", type=int, default=0, help="so many faults; 0: all")
-    parser.add_argument("--turn", type=int, default=0, help="which few")
+    parser.add_argument("--turn", type=int, default=int(time.time()) // 86400, help="which few; the day where it is not given")
     parser.add_argument("--only", nargs="*", default=[])
     options = parser.parse_args()
     build = options.build.resolve()
