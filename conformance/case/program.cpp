@@ -160,7 +160,7 @@ class Program {
     if (!name->is_string()) reject("stream", std::string(kind_of(*name)), "a name");
     given.stream = name->get<std::string>();
     const auto found = streams_.find(given.stream);
-    const Device device = ordinal != nullptr ? device_of(*ordinal, "device") : found != streams_.end() ? found->second->device() : first_device();
+    const Device device = ordinal != nullptr ? device_of(*ordinal, "device") : found != streams_.end() ? found->second->device() : options_.on.stage_on.value_or(first_device());
     if (found == streams_.end()) return streams_.emplace(given.stream, std::make_unique<Stream>(backend_, device)).first->second.get();
     if (!(found->second->device() == device)) reject("device", to_string(device), fmt::format("{}, the stream's", to_string(found->second->device())));
     return found->second.get();
@@ -193,8 +193,17 @@ class Program {
     if (fields.index()) indices_.emplace(as + ".index", *fields.index());
   }
 
+  // Where the program's calls run; those on host tensors that a device shall compute on the stream's.
+  On on(const Stream* stream) const {
+    On on = options_.on;
+    on.backend = &backend_;
+    on.stream = stream;
+    if (on.stage_on && stream != nullptr) on.stage_on = stream->device();
+    return on;
+  }
+
   Outputs run_call(Fields& fields, const Stream* stream, const std::string& as) {
-    Outputs outputs = run_op(fields.text("op"), fields, options_.on.stage_on || stream != nullptr ? on_host_tensors(backend_, stream) : options_.on);
+    Outputs outputs = run_op(fields.text("op"), fields, on(stream));
     keep(as, fields, outputs);
     return outputs;
   }
@@ -204,8 +213,7 @@ class Program {
     fields.finish();
     if (as.empty()) reject("as", "nothing", "a name, for launches");
     if (fields.has("stream") || !ops.is_array() || ops.empty()) reject("capture", "no list of ops", "a list of one op or more");
-    const On host = on_host_tensors(backend_);
-    Capture capture(backend_, first_device(), host.stage_on.has_value());
+    Capture capture(backend_, options_.on.stage_on.value_or(first_device()), options_.on.stage_on.has_value());
     CapturedStep captured{{}, {}};
     std::map<std::string, NamedTensors, std::less<>> before = named_;  // an op's refs may lead to the ones before it in the step
     std::map<std::string, Index, std::less<>> indices_before = indices_;

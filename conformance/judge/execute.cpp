@@ -1,9 +1,14 @@
 // Running a sandboxed call at once or as a captured step.
 #include "execute.h"
 
+#include "case/reserved.h"
+
 #include <quire/staging.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <optional>
 
@@ -11,20 +16,79 @@ namespace quire::conformance {
 
 namespace {
 
-Device first_device(const Backend& backend) {
-  const quire_device device = backend.first_device().device;
-  return {device.type, device.id};
+constexpr quire_device host_device{QUIRE_DEVICE_CPU, 0};
+constexpr std::size_t piece = std::size_t{1} << 24;
+
+// Pools that are reserved and hardly used: the device's whole memory is made zero there, the used pages are copied, and what comes back is
+// compared piece by piece, so that the host's untouched pages stay so.
+bool is_sparse(const MemorySpan& span) { return is_reserved_size(static_cast<std::size_t>(span.end - span.begin)); }
+
+void upload_sparse(const Backend& candidate, quire_device device, const MemorySpan& span, std::byte* copy) {
+  const auto bytes = static_cast<std::size_t>(span.end - span.begin);
+  const std::vector<std::byte> zeros(piece);
+  std::size_t done = std::min(piece, bytes);
+  candidate.require(candidate.table().copy(nullptr, copy, device, zeros.data(), host_device, done), "copy");
+  while (done < bytes) {
+    const std::size_t next = std::min(done, bytes - done);
+    candidate.require(candidate.table().copy(nullptr, copy + done, device, copy, device, next), "copy");
+    done += next;
+  }
+  for (const auto& [first, last] : used_ranges(span.begin, bytes)) {
+    candidate.require(candidate.table().copy(nullptr, copy + first, device, span.begin + first, host_device, last - first), "copy");
+  }
 }
 
-bool reads_host(const Backend& backend) { return backend.first_device().reads_host != 0; }
+void download_sparse(const Backend& candidate, quire_device device, const MemorySpan& span, const std::byte* copy) {
+  constexpr std::size_t page = 4096;
+  const auto bytes = static_cast<std::size_t>(span.end - span.begin);
+  std::vector<std::byte> now(piece);
+  for (std::size_t at = 0; at < bytes; at += piece) {
+    const std::size_t size = std::min(piece, bytes - at);
+    candidate.require(candidate.table().copy(nullptr, now.data(), host_device, copy + at, device, size), "copy");
+    for (std::size_t n = 0; n < size; n += page) {
+      const std::size_t part = std::min(page, size - n);
+      if (std::memcmp(span.begin + at + n, now.data() + n, part) != 0) std::memcpy(span.begin + at + n, now.data() + n, part);
+    }
+  }
+}
 
 // A call on the candidate's device, with memory that stands for the sandbox's.
-struct OnDevice {
-  OnDevice(const Backend& candidate, Sandbox& sandbox, quire_stream* stream)
-      : call(sandbox.call().op(), sandbox.args()), staging(candidate, first_device(candidate), stream, pointers, sandbox.spans()) {}
+class OnDevice {
+ public:
+  OnDevice(const Backend& candidate, const Placement& placement, Sandbox& sandbox, quire_stream* stream)
+      : call(sandbox.call().op(), sandbox.args()),
+        candidate_(candidate),
+        device_{placement.device.type, placement.device.id},
+        staging_(candidate, placement.device, stream, pointers_, sandbox.spans()) {}
+
   Call call;
-  Call* const pointers[1] = {&call};
-  Staging staging;
+
+  void upload(quire_stream* stream) const {
+    for (std::size_t n = 0; n < staging_.spans().size(); ++n) {
+      if (is_sparse(staging_.spans()[n])) {
+        upload_sparse(candidate_, device_, staging_.spans()[n], staging_.copy(n));
+      } else {
+        staging_.upload(stream, n);
+      }
+    }
+  }
+
+  // Guard zones and what may not be written too.
+  void download(quire_stream* stream) const {
+    for (std::size_t n = 0; n < staging_.spans().size(); ++n) {
+      if (is_sparse(staging_.spans()[n])) {
+        download_sparse(candidate_, device_, staging_.spans()[n], staging_.copy(n));
+      } else {
+        staging_.download(stream, n);
+      }
+    }
+  }
+
+ private:
+  const Backend& candidate_;
+  quire_device device_;
+  Call* const pointers_[1] = {&call};
+  Staging staging_;
 };
 
 // Memory of the size and places of a call's, all poison. Small calls alone: far pools are not captured.
@@ -62,15 +126,38 @@ bool is_large(const std::vector<MemorySpan>& spans) {
 
 }  // namespace
 
-void run_at_once(const Backend& candidate, Sandbox& sandbox) {
-  if (reads_host(candidate)) return candidate.run(nullptr, sandbox.call().op(), sandbox.args());
-  const OnDevice device(candidate, sandbox, nullptr);
-  device.staging.upload(nullptr);
-  candidate.run(nullptr, sandbox.call().op(), device.call.args());
-  device.staging.download(nullptr, true);
+Placement::Placement(const Backend& candidate, std::optional<std::int32_t> ordinal) {
+  const std::vector<quire_device_info> devices = candidate.devices();
+  if (ordinal && (*ordinal < 0 || static_cast<std::size_t>(*ordinal) >= devices.size())) {
+    reject("device", fmt::format("{}", *ordinal), fmt::format("0 to {}, the devices of backend {}", static_cast<std::int64_t>(devices.size()) - 1, candidate.name()));
+  }
+  const quire_device_info info = ordinal ? devices[static_cast<std::size_t>(*ordinal)] : candidate.first_device();
+  device = {info.device.type, info.device.id};
+  is_staged = !device.is_host() && (ordinal || info.reads_host == 0);
 }
 
-bool run_as_step(const Backend& candidate, Sandbox& sandbox, const Stream* stream) {
+On Placement::on(const Backend& candidate) const {
+  On on(&candidate, nullptr);
+  if (is_staged) on.stage_on = device;
+  return on;
+}
+
+std::string unsupported_reason(const Backend& candidate, const Placement& placement, quire_op op, const void* args) {
+  if (!placement.is_staged) return candidate.unsupported_reason(op, args);
+  Call call(op, args);  // no tensor's data is read, so only the place is told
+  for (const CallTensor& entry : call.tensors()) entry.tensor->device = {placement.device.type, placement.device.id};
+  return candidate.unsupported_reason(op, call.args());
+}
+
+void run_at_once(const Backend& candidate, const Placement& placement, Sandbox& sandbox) {
+  if (!placement.is_staged) return candidate.run(nullptr, sandbox.call().op(), sandbox.args());
+  const OnDevice device(candidate, placement, sandbox, nullptr);
+  device.upload(nullptr);
+  candidate.run(nullptr, device.call.op(), device.call.args());
+  device.download(nullptr);
+}
+
+bool run_as_step(const Backend& candidate, const Placement& placement, Sandbox& sandbox, const Stream* stream) {
   if (is_large(sandbox.spans())) return false;
   const quire_backend_table& table = candidate.table();
   quire_stream* const queue = stream != nullptr ? stream->get() : nullptr;
@@ -78,15 +165,15 @@ bool run_as_step(const Backend& candidate, Sandbox& sandbox, const Stream* strea
   const Blank blank(captured);
   std::optional<OnDevice> device;
   std::unique_ptr<Staging> blank_on_device;
-  if (!reads_host(candidate)) {
-    device.emplace(candidate, sandbox, queue);
+  if (placement.is_staged) {
+    device.emplace(candidate, placement, sandbox, queue);
     Call* const calls[] = {&captured};
-    blank_on_device = std::make_unique<Staging>(candidate, first_device(candidate), queue, calls, spans_of(calls));
+    blank_on_device = std::make_unique<Staging>(candidate, placement.device, queue, calls, spans_of(calls));
     blank_on_device->upload(queue);
   }
   const quire_call call{sizeof(quire_call), captured.op(), captured.args()};
   quire_step* step = nullptr;
-  const quire_status status = table.capture(candidate.first_device().device, &call, 1, &step);
+  const quire_status status = table.capture({placement.device.type, placement.device.id}, &call, 1, &step);
   if (status == QUIRE_UNSUPPORTED) return false;
   candidate.require(status, "capture");
   struct Freed {
@@ -97,9 +184,9 @@ bool run_as_step(const Backend& candidate, Sandbox& sandbox, const Stream* strea
   const Freed freed{table, step};
   std::vector<const quire_tensor*> tensors;
   for (const CallTensor& entry : device ? device->call.tensors() : sandbox.call().tensors()) tensors.push_back(entry.tensor);
-  if (device) device->staging.upload(queue);
+  if (device) device->upload(queue);
   candidate.require(table.launch(queue, step, tensors.data(), static_cast<std::int32_t>(tensors.size())), "launch");
-  if (device) device->staging.download(queue, true);
+  if (device) device->download(queue);
   if (stream != nullptr) stream->synchronize();
   return true;
 }

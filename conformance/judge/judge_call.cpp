@@ -52,14 +52,14 @@ struct Element {
 
 class CallJudge {
  public:
-  CallJudge(const Backend& candidate, const Backend& reference, quire_op op, const void* args, bool wants_shares, const Stream* stream)
-      : candidate_(candidate), reference_(reference), op_(op), args_(args), wants_shares_(wants_shares), stream_(stream), expected_(op, args, std::byte{0}) {}
+  CallJudge(const Backend& candidate, const Backend& reference, quire_op op, const void* args, bool wants_shares, const Stream* stream, const Placement& placement)
+      : candidate_(candidate), reference_(reference), op_(op), args_(args), wants_shares_(wants_shares), stream_(stream), placement_(placement), expected_(op, args, std::byte{0}) {}
 
   CallVerdict run() {
     CallVerdict verdict;
     verdict.op = op_name(op_);
     Tolerances tolerances;
-    guarded(verdict, "supports", [&] { verdict.reason = candidate_.unsupported_reason(op_, args_); });
+    guarded(verdict, "supports", [&] { verdict.reason = unsupported_reason(candidate_, placement_, op_, args_); });
     if (!verdict.reason.empty()) verdict.status = CallVerdict::Status::unsupported;
     if (verdict.status == CallVerdict::Status::passed) guarded(verdict, "contract", [&] { contract_ = contract(); });
     const bool is_judged = verdict.status == CallVerdict::Status::passed;
@@ -148,10 +148,10 @@ class CallJudge {
   void judge(const Tolerances& tolerances, CallVerdict& verdict) {
     Sandbox first(op_, args_, first_fill);
     Sandbox second(op_, args_, second_fill);
-    guarded(verdict, "run, after supports said yes,", [&] { run_at_once(candidate_, first); });
+    guarded(verdict, "run, after supports said yes,", [&] { run_at_once(candidate_, placement_, first); });
     is_step_ = false;
-    guarded(verdict, "capture or launch, after supports said yes,", [&] { is_step_ = run_as_step(candidate_, second, stream_); });
-    if (!is_step_) guarded(verdict, "run, after supports said yes,", [&] { run_at_once(candidate_, second); });
+    guarded(verdict, "capture or launch, after supports said yes,", [&] { is_step_ = run_as_step(candidate_, placement_, second, stream_); });
+    if (!is_step_) guarded(verdict, "run, after supports said yes,", [&] { run_at_once(candidate_, placement_, second); });
     if (verdict.status == CallVerdict::Status::failed) return;
     for (const Sandbox* run : {&first, &second}) {
       for (const std::string& text : run->violations()) fail(verdict, abi_law, {}, {}, text);
@@ -275,6 +275,7 @@ class CallJudge {
   const void* args_;
   bool wants_shares_;
   const Stream* stream_;
+  Placement placement_;
   bool is_step_ = false;  // whether the second run is a captured step
   Sandbox expected_;
   quire_contract contract_{};
@@ -286,8 +287,9 @@ thread_local std::string failure_text;
 
 }  // namespace
 
-CallVerdict judge_call(const Backend& candidate, const Backend& reference, quire_op op, const void* args, bool wants_shares, const Stream* stream) {
-  return CallJudge(candidate, reference, op, args, wants_shares, stream).run();
+CallVerdict judge_call(const Backend& candidate, const Backend& reference, quire_op op, const void* args, bool wants_shares, const Stream* stream,
+                       std::optional<Placement> placement) {
+  return CallJudge(candidate, reference, op, args, wants_shares, stream, placement ? *placement : Placement(candidate)).run();
 }
 
 quire_backend_table Judging::table_for(const Backend& reference) {
@@ -304,8 +306,8 @@ quire_backend_table Judging::table_for(const Backend& reference) {
   return table;
 }
 
-Judging::Judging(const Backend& candidate, const Backend& reference)
-    : candidate_(candidate), reference_(reference), table_(table_for(reference)), backend_(&table_, "(judging)"), outer_(current) {
+Judging::Judging(const Backend& candidate, const Backend& reference, std::optional<std::int32_t> device)
+    : candidate_(candidate), reference_(reference), placement_(candidate, device), table_(table_for(reference)), backend_(&table_, "(judging)"), outer_(current) {
   current = this;
 }
 
@@ -315,7 +317,7 @@ const Stream* Judging::stream() {
   // Made for the first call. Where that fails, the calls are synchronous, and the failure is found where streams are tested.
   if (!stream_) {
     try {
-      stream_ = std::make_unique<Stream>(candidate_);
+      stream_ = std::make_unique<Stream>(candidate_, placement_.device);
     } catch (const Error&) {
       return nullptr;
     }
@@ -327,7 +329,7 @@ std::vector<CallVerdict> Judging::take() { return std::exchange(verdicts_, {}); 
 
 quire_status Judging::run(quire_stream*, quire_op op, const void* args, void*, std::size_t) {
   try {
-    CallVerdict verdict = judge_call(current->candidate_, current->reference_, op, args, current->classify_ != nullptr, current->stream());
+    CallVerdict verdict = judge_call(current->candidate_, current->reference_, op, args, current->classify_ != nullptr, current->stream(), current->placement_);
     if (current->classify_) verdict.regimes = current->classify_(op, args);
     current->verdicts_.push_back(std::move(verdict));
     return QUIRE_OK;

@@ -3,6 +3,7 @@
 
 #include <quire/stream.h>
 
+#include "execute.h"
 #include "verdict.h"
 
 #include <functional>
@@ -17,13 +18,14 @@ namespace quire::conformance {
 /// reference's errors.
 /// `wants_shares`: also how much of what the error model allows each element took.
 CallVerdict judge_call(const Backend& candidate, const Backend& reference, quire_op op, const void* args, bool wants_shares = false,
-                       const Stream* stream = nullptr);
+                       const Stream* stream = nullptr, std::optional<Placement> placement = {});
 
 /// A backend whose `run` judges `candidate`'s and keeps the verdicts, for `evaluate` and everything else that calls ops on a backend.
 /// On each thread the youngest judges.
 class Judging {
  public:
-  Judging(const Backend& candidate, const Backend& reference);
+  /// `device`: calls are copied to that device of the candidate, and back (Placement).
+  Judging(const Backend& candidate, const Backend& reference, std::optional<std::int32_t> device = {});
   ~Judging();
   Judging(const Judging&) = delete;
   Judging& operator=(const Judging&) = delete;
@@ -31,6 +33,7 @@ class Judging {
   const Backend& backend() const { return backend_; }
   const Backend& candidate() const { return candidate_; }
   const Backend& reference() const { return reference_; }
+  const Placement& placement() const { return placement_; }
   /// Each call's verdict gets the classes that this answers, from the call's arguments as they are after it.
   using Classify = std::function<std::vector<std::string>(quire_op, const void* args)>;
   void classify_by(Classify classify) { classify_ = std::move(classify); }
@@ -44,6 +47,7 @@ class Judging {
 
   const Backend& candidate_;
   const Backend& reference_;
+  Placement placement_;
   quire_backend_table table_;
   Backend backend_;
   Judging* outer_;  // the one this one stands in for, until it ends

@@ -170,8 +170,8 @@ std::string turned_down(const json& result, const Backend& candidate) {
 }
 
 // A golden case on the candidate itself, without a judge. Answers the reason where the candidate supports no such call.
-std::string run_golden(const json& test_case, const Backend& candidate, std::optional<Failure>& failure) {
-  const Evaluated evaluated = evaluate(test_case, {on_host_tensors(candidate), {}, {}});
+std::string run_golden(const json& test_case, const Backend& candidate, const Placement& placement, std::optional<Failure>& failure) {
+  const Evaluated evaluated = evaluate(test_case, {placement.on(candidate), {}, {}});
   if (evaluated.ok) return {};
   const json result = json::parse(evaluated.text);
   for (const json& one : result.is_array() ? result : json::array({result})) {
@@ -187,8 +187,8 @@ std::string run_golden(const json& test_case, const Backend& candidate, std::opt
 
 // A program of exact calls on the candidate itself and on the reference, which must answer alike: captured steps, streams and copies are no
 // calls that could be judged one by one. Answers as run_golden.
-std::string run_beside(const json& test_case, const Backend& candidate, const Backend& reference, std::optional<Failure>& failure) {
-  const json got = json::parse(evaluate(test_case, {on_host_tensors(candidate), {}, {}}).text);
+std::string run_beside(const json& test_case, const Backend& candidate, const Placement& placement, const Backend& reference, std::optional<Failure>& failure) {
+  const json got = json::parse(evaluate(test_case, {placement.on(candidate), {}, {}}).text);
   for (const json& one : got) {
     if (std::string reason = turned_down(one, candidate); !reason.empty()) return reason;
     if (one.value("code", "") == "unsupported" && one.value("argument", "") == "capture") return one.value("message", "it captures no steps");
@@ -222,8 +222,8 @@ std::optional<Failure> run_case(const CaseLine& line, const json& test_case, Jud
   std::optional<Failure> failure;
   const bool is_golden = line.family == "golden" && is_literal(line.number, judging.candidate());
   if (is_golden || line.family == "steps") {
-    const std::string unsupported = is_golden ? run_golden(test_case, judging.candidate(), failure)
-                                              : run_beside(test_case, judging.candidate(), judging.reference(), failure);
+    const std::string unsupported = is_golden ? run_golden(test_case, judging.candidate(), judging.placement(), failure)
+                                              : run_beside(test_case, judging.candidate(), judging.placement(), judging.reference(), failure);
     if (report == nullptr) return failure;
     if (!unsupported.empty()) {
       ++report->families[line.family].unsupported;
@@ -307,7 +307,7 @@ class Run {
 
   void work(std::size_t job) {
     try {
-      Judging judging(*options_.candidate, *options_.reference);
+      Judging judging(*options_.candidate, *options_.reference, options_.device);
       judging.classify_by(options_.classify);
       while (const std::optional<std::uint64_t> place = take()) add(*place, result_of(*place, judging, job));
     } catch (...) {

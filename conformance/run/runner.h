@@ -32,6 +32,7 @@ nlohmann::json case_of(const CaseLine& line);
 struct RunOptions {
   const Backend* candidate = nullptr;
   const Backend* reference = nullptr;
+  std::optional<std::int32_t> device;  ///< calls are copied to this device of the candidate, and back; else where it computes by itself (Placement)
   std::vector<std::string> families;  ///< all where empty
   std::vector<std::string> laws, ops, dtypes;  ///< only cases that have one of each list that is not empty
   std::uint64_t first = 0;            ///< number of the first case

@@ -1,6 +1,7 @@
 // The judge: wrong elements of exact results, and backends that misbehave otherwise.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
@@ -317,4 +318,29 @@ TEST_CASE("judge: each step of a program has its verdict") {
   CHECK(verdicts[0].status == Status::passed);
   CHECK(verdicts[1].status == Status::failed);
   CHECK(verdicts[2].status == Status::passed);
+}
+
+TEST_CASE("judge: a candidate that does not read the host's memory is asked about, and gets, tensors on its device") {
+  static constexpr quire_device device = {QUIRE_DEVICE_EXTENSION, 4};
+  static const quire_backend_table& reference = quire::backend("reference").table();
+  static const auto on_device = [](const Call& call) {
+    return std::all_of(call.tensors().begin(), call.tensors().end(),
+                       [](const auto& entry) { return entry.tensor->device.type == device.type && entry.tensor->device.id == device.id; });
+  };
+  quire_backend_table table = reference;
+  table.device_info = [](std::int32_t, quire_device_info* info) {
+    *info = {sizeof *info, device, "of its own memory", 0, 0};
+    return quire_status{QUIRE_OK};
+  };
+  table.supports = [](quire_op op, const void* args) { return quire_status{on_device(Call(op, args)) ? QUIRE_OK : QUIRE_UNSUPPORTED}; };
+  table.run = [](quire_stream* stream, quire_op op, const void* args, void* workspace, std::size_t bytes) {
+    Call call(op, args);
+    if (!on_device(call)) return quire_status{QUIRE_INTERNAL};
+    for (const auto& entry : call.tensors()) entry.tensor->device = {QUIRE_DEVICE_CPU, 0};
+    return reference.run(stream, op, call.args(), workspace, bytes);
+  };
+  table.capture = [](quire_device, const quire_call*, std::int32_t, quire_step**) { return quire_status{QUIRE_UNSUPPORTED}; };
+  const quire::Backend candidate(&table, "(test)");
+  const CallVerdict verdict = judged_one(json::parse(extend_case), candidate);
+  CHECK_MESSAGE(verdict.status == Status::passed, verdict.reason, verdict.failure.message);
 }

@@ -69,21 +69,28 @@ Staging::~Staging() {
 
 void Staging::stand_for(std::size_t n, std::byte* begin) { spans_[n] = {begin, begin + (spans_[n].end - spans_[n].begin)}; }
 
+namespace {
+constexpr quire_device host{QUIRE_DEVICE_CPU, 0};
+}  // namespace
+
 void Staging::upload(quire_stream* stream) const {
-  constexpr quire_device host{QUIRE_DEVICE_CPU, 0};
+  for (std::size_t n = 0; n < spans_.size(); ++n) upload(stream, n);
+}
+
+void Staging::download(quire_stream* stream) const {
   for (std::size_t n = 0; n < spans_.size(); ++n) {
-    const auto bytes = static_cast<std::size_t>(spans_[n].end - spans_[n].begin);
-    backend_.require(backend_.table().copy(stream, copies_[n] + offsets_[n], device_, spans_[n].begin, host, bytes), "copy");
+    if (changed_[n]) download(stream, n);
   }
 }
 
-void Staging::download(quire_stream* stream, bool all) const {
-  constexpr quire_device host{QUIRE_DEVICE_CPU, 0};
-  for (std::size_t n = 0; n < spans_.size(); ++n) {
-    if (!all && !changed_[n]) continue;
-    const auto bytes = static_cast<std::size_t>(spans_[n].end - spans_[n].begin);
-    backend_.require(backend_.table().copy(stream, spans_[n].begin, host, copies_[n] + offsets_[n], device_, bytes), "copy");
-  }
+void Staging::upload(quire_stream* stream, std::size_t n) const {
+  const auto bytes = static_cast<std::size_t>(spans_[n].end - spans_[n].begin);
+  backend_.require(backend_.table().copy(stream, copy(n), device_, spans_[n].begin, host, bytes), "copy");
+}
+
+void Staging::download(quire_stream* stream, std::size_t n) const {
+  const auto bytes = static_cast<std::size_t>(spans_[n].end - spans_[n].begin);
+  backend_.require(backend_.table().copy(stream, spans_[n].begin, host, copy(n), device_, bytes), "copy");
 }
 
 }  // namespace quire

@@ -38,6 +38,7 @@ constexpr std::size_t most_jobs = 64;
 
 struct ConformanceOptions {
   std::string backend;
+  std::int32_t device = -1;
   std::vector<std::string> families, laws, ops, dtypes, cases, mutants;
   std::uint64_t seed = 0;
   std::uint64_t count = 0;
@@ -136,10 +137,14 @@ int run_mutants(const ConformanceOptions& options) {
   return !results.empty() && caught == static_cast<std::ptrdiff_t>(results.size()) ? 0 : 1;
 }
 
+std::optional<std::int32_t> device_of(const ConformanceOptions& options) {
+  return options.device < 0 ? std::nullopt : std::optional(options.device);
+}
+
 int run_lines(const ConformanceOptions& options, const Backend& candidate, const Backend& reference) {
   RunReport report;
   Progress progress;
-  conformance::Judging judging(candidate, reference);
+  conformance::Judging judging(candidate, reference, device_of(options));
   for (const std::string& text : options.cases) {
     const CaseLine line = CaseLine::parse(text);
     const nlohmann::json test_case = conformance::case_of(line);
@@ -190,6 +195,8 @@ int run_conformance(const ConformanceOptions& options) {
   conformance::RunOptions run;
   run.candidate = &candidate;
   run.reference = &reference;
+  run.device = device_of(options);
+  (void)conformance::Placement(candidate, run.device);  // a device that it has
   run.families = options.families;
   run.laws = options.laws;
   run.ops = options.ops;
@@ -221,6 +228,8 @@ void add_conformance(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("conformance", "Check a backend: random cases of every law, judged beside the reference");
   const auto options = std::make_shared<ConformanceOptions>();
   command->add_option("--backend", options->backend, "The backend under test (the default one)")->check(empty_fault);
+  command->add_option("--device", options->device, "The device of the backend, by its number, that calls are copied to and back (none where the backend reads the host's memory, else 0)")
+      ->check([](const std::string& text) { return whole_number_fault(text, 0, 0x7FFFFFFF); });
   command->add_option("--family", options->families, "Only these families of cases")->delimiter(',');
   command->add_option("--law", options->laws, "Only cases that exercise one of these laws")->delimiter(',');
   command->add_option("--op", options->ops, "Only cases with one of these ops")->delimiter(',');

@@ -53,8 +53,8 @@ namespace {
 
 namespace runtime = gpu::runtime;
 
-// Before anything reads the environment.
-const bool three_devices = [] { return setenv("QUIRE_SIMT_DEVICES", "3", 1) == 0; }();
+// Before anything reads the environment; the kernels here have a block for each piece of work.
+const bool three_devices = [] { return unsetenv("QUIRE_SIMT_GRID") == 0 && setenv("QUIRE_SIMT_DEVICES", "3", 1) == 0; }();
 
 constexpr quire_device host{QUIRE_DEVICE_CPU, 0};
 quire_device device(std::int32_t id) { return {QUIRE_DEVICE_EXTENSION, id}; }

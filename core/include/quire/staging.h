@@ -34,9 +34,14 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  /// Copies the host's bytes to the device; and those of the stretches that a call changes (`all`: of all) back. Ordered in the stream.
+  /// Copies the host's bytes to the device, and those of the stretches that a call changes back. Ordered in the stream.
   void upload(quire_stream* stream) const;
-  void download(quire_stream* stream, bool all = false) const;
+  void download(quire_stream* stream) const;
+  /// One stretch alone, changed or not.
+  void upload(quire_stream* stream, std::size_t n) const;
+  void download(quire_stream* stream, std::size_t n) const;
+  /// Where the n-th stretch lies on the device.
+  std::byte* copy(std::size_t n) const { return copies_[n] + offsets_[n]; }
 
   const std::vector<MemorySpan>& spans() const { return spans_; }
   /// The n-th span stands for other host memory of its size from now on.
