@@ -95,12 +95,12 @@ Json draw_steps(Random& random) {
   steps.push_back({{"capture", captured}, {"as", "step"}});
   const std::string prefix = with_mask ? "e." : "";
 
-  std::string last_stream;  // that wrote the pool which goes on
+  std::string last_stream;  // of the last launch: the next one waits for it, since both write the step's results, and may share a pool
   Json last_pool;
-  const auto on_stream = [&](Json& step) {
-    const std::string name = streams == 0 ? "" : "s" + std::to_string(random.between(0, streams - 1));
-    // What reads a pool waits for the stream that wrote it; a call without a stream waits on the host.
-    if (!last_pool.is_null() && !last_stream.empty() && last_stream != name) {
+  const auto on_stream = [&](Json& step, bool has_stream) {
+    const std::string name = streams == 0 || !has_stream ? "" : "s" + std::to_string(random.between(0, streams - 1));
+    // A launch without a stream waits on the host.
+    if (!last_stream.empty() && last_stream != name) {
       steps.push_back({{"record", "e"}, {"stream", last_stream}});
       Json wait = {{"wait", "e"}};
       if (!name.empty()) wait["stream"] = name;
@@ -125,13 +125,14 @@ Json draw_steps(Random& random) {
         step[prefix + "pool"] = last_pool;
       }
     }
-    on_stream(step);
+    on_stream(step, random.chance(85));
     steps.push_back(step);
     if (has_pool) last_pool = {{"ref", name + "." + prefix + "pool"}};
   }
   // The step as it was captured: nothing of a launch stays in it.
-  last_pool = nullptr;
-  steps.push_back({{"launch", "step"}});
+  Json again = {{"launch", "step"}};
+  on_stream(again, false);
+  steps.push_back(again);
   if (on_device) {
     // The same call where the backend computes, its tensors copied there first and the pool back behind it.
     Json copy = call;
