@@ -95,10 +95,11 @@ Json draw_steps(Random& random) {
   steps.push_back({{"capture", captured}, {"as", "step"}});
   const std::string prefix = with_mask ? "e." : "";
 
-  std::string last_stream;
+  std::string last_stream;  // of the last launch: the next one waits for it, since both write the step's results, and may share a pool
   Json last_pool;
-  // Launches of one step are ordered, whatever they share; one without a stream waits on the host.
-  const auto on_stream = [&](Json& step, const std::string& name) {
+  const auto on_stream = [&](Json& step, bool has_stream) {
+    const std::string name = streams == 0 || !has_stream ? "" : "s" + std::to_string(random.between(0, streams - 1));
+    // A launch without a stream waits on the host.
     if (!last_stream.empty() && last_stream != name) {
       steps.push_back({{"record", "e"}, {"stream", last_stream}});
       Json wait = {{"wait", "e"}};
@@ -124,21 +125,21 @@ Json draw_steps(Random& random) {
         step[prefix + "pool"] = last_pool;
       }
     }
-    on_stream(step, streams == 0 ? "" : "s" + std::to_string(random.between(0, streams - 1)));
+    on_stream(step, random.chance(85));
     steps.push_back(step);
     if (has_pool) last_pool = {{"ref", name + "." + prefix + "pool"}};
   }
   // The step as it was captured: nothing of a launch stays in it.
-  last_pool = nullptr;
-  Json as_captured = {{"launch", "step"}};
-  on_stream(as_captured, "");
-  steps.push_back(as_captured);
+  Json again = {{"launch", "step"}};
+  on_stream(again, false);
+  steps.push_back(again);
   if (on_device) {
     // The same call where the backend computes, its tensors copied there first and the pool back behind it.
     Json copy = call;
     copy["to"] = 0;
     copy["as"] = "d";
     const std::string stream = streams > 0 ? "d0" : "";
+    if (!stream.empty()) copy["device"] = 0;
     Json op = {{"op", "extend"}, {"as", "there"}};
     for (const auto& item : call.items()) op[item.key()] = {{"ref", "d." + item.key()}};
     Json back = {{"to", "host"}, {"as", "back"}, {"seen", {{"ref", "there.seen"}}}};

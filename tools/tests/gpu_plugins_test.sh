@@ -28,29 +28,47 @@ answers() {
   esac
 }
 
+# nvcc's fat binaries, as "elf 80" or "ptx 120" per piece of code: after a header (magic, version and its length, length of the rest) each piece
+# has one (kind 1 PTX or 2 machine code, its length, the piece's length, the architecture).
+number_at() { od -An "-tu$3" -j "$2" -N "$3" "$1" | tr -d ' '; }
+code_in() {
+  local file=$1 at=0 end size kind
+  size=$(stat -c %s "$file")
+  while [ "$at" -lt "$size" ]; do
+    if [ "$(number_at "$file" "$at" 4)" != $((0xBA55ED50)) ]; then
+      at=$((at + 8))
+      continue
+    fi
+    end=$((at + $(number_at "$file" $((at + 6)) 2) + $(number_at "$file" $((at + 8)) 8)))
+    at=$((at + $(number_at "$file" $((at + 6)) 2)))
+    while [ "$at" -lt "$end" ]; do
+      kind=$(number_at "$file" "$at" 2)
+      case $kind in 1) kind=ptx ;; 2) kind=elf ;; esac
+      echo "$kind $(number_at "$file" $((at + 28)) 4)"
+      at=$((at + $(number_at "$file" $((at + 4)) 4) + $(number_at "$file" $((at + 8)) 8)))
+    done
+  done
+}
+kernels=$(find "$(dirname "${BASH_SOURCE[0]}")/../../backends/gpu/kernels" -name '*.cu' | wc -l)
+
 found='' left=''
 plugin=$build/lib/quire/backends/quire_cuda.so
 if [ -f "$plugin" ]; then
   exports_one_symbol "$plugin" || fail "$plugin exports: $(nm -D --defined-only "$plugin")"
   ! needs "$plugin" | grep -E 'libcuda|libcudart|libnv' || fail "$plugin needs the vendor's libraries to load"
   answers cuda 'cudaGetDeviceCount: .*cudaError|no code for sm_'
-  tool=$(command -v cuobjdump || echo "$(dirname "$(cached QUIRE_NVCC)")/cuobjdump")
-  if [ -x "$tool" ]; then
-    "$tool" --list-elf "$plugin" >"$work/cuda"
-    "$tool" --list-ptx "$plugin" >>"$work/cuda"
-    kernels=$(find "$(dirname "$0")/../../backends/gpu/kernels" -name '*.cu' | wc -l)
-    IFS=';' read -ra architectures <<<"$(cached QUIRE_CUDA_ARCHITECTURES)"
-    for architecture in "${architectures[@]}"; do
-      case $architecture in
-        *-virtual) what="sm_${architecture%-*}.ptx" ;;
-        *) what="sm_${architecture%-*}.cubin" ;;
-      esac
-      has=$(grep -c "\.$what" "$work/cuda" || true)
-      [ "$has" -eq "$kernels" ] || fail "code for $architecture ($what) of $has of $kernels kernel files"
+  objcopy -O binary --only-section=.nv_fatbin "$plugin" "$work/cuda"
+  code_in "$work/cuda" >"$work/cuda.list"
+  IFS=';' read -ra architectures <<<"$(cached QUIRE_CUDA_ARCHITECTURES)"
+  for architecture in "${architectures[@]}"; do
+    number=${architecture%%[!0-9]*}
+    kinds="elf ptx"
+    case $architecture in *-real) kinds=elf ;; *-virtual) kinds=ptx ;; esac
+    for kind in $kinds; do
+      has=$(grep -c "^$kind $number$" "$work/cuda.list" || true)
+      [ "$has" -eq "$kernels" ] || fail "$kind of architecture $number in $has of $kernels kernel files"
     done
-  else
-    left+=" architectures of cuda (no cuobjdump);"
-  fi
+  done
   found+=" cuda"
 else
   left+=" cuda (not built: no nvcc);"
@@ -63,10 +81,9 @@ if [ -f "$plugin" ]; then
   answers hip 'hipGetDeviceCount: .*hipError|no code for gfx'
   # The bundles' names stand in the section as text, an entry per architecture and kernel file.
   objcopy -O binary --only-section=.hip_fatbin "$plugin" "$work/hip"
-  kernels=$(find "$(dirname "$0")/../../backends/gpu/kernels" -name '*.cu' | wc -l)
   IFS=';' read -ra architectures <<<"$(cached QUIRE_HIP_ARCHITECTURES)"
   for architecture in "${architectures[@]}"; do
-    has=$(grep -a -o "amdgcn-amd-amdhsa--$architecture" "$work/hip" | wc -l)
+    has=$(grep -a -o "hipv4-amdgcn-amd-amdhsa--$architecture" "$work/hip" | wc -l)
     [ "$has" -eq "$kernels" ] || fail "code for $architecture of $has of $kernels kernel files"
   done
   found+=" hip"

@@ -3,6 +3,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -136,9 +137,9 @@ void graph_launch(quire_stream* stream, Graph* graph) {
 }
 
 void graph_destroy(Graph* graph) {
-  const std::unique_ptr<Graph> owner(graph);
+  std::unique_ptr<Graph> owner(graph);
   const CurrentDevice current(graph->device);
-  owner.get();
+  owner.reset();
 }
 
 }  // namespace runtime

@@ -1,6 +1,8 @@
 // Memory of devices, and copies.
 #include "memory.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -28,6 +30,10 @@ VENDOR(MemPool_t) new_pool(std::int32_t device) {
   std::uint64_t kept = static_cast<std::uint64_t>(runtime::limits(device).memory_bytes) / kept_part;
   VENDOR_CALL(MemPoolSetAttribute, pool, VENDOR(MemPoolAttrReleaseThreshold), &kept);
   return pool;
+}
+
+void require_memory(VENDOR(Error_t) status, const char* call, std::int32_t device, std::size_t bytes) {
+  if (status != VENDOR(Success)) require(status, fmt::format("{} of {} bytes on device {}", call, bytes, device).c_str());
 }
 
 }  // namespace
@@ -69,7 +75,7 @@ void* allocate(std::int32_t id, quire_stream* stream, std::size_t bytes) {
   void* data = nullptr;
   const VENDOR(MemPool_t) pool = pool_of(id);
   if (pool == nullptr) {
-    VENDOR_CALL(Malloc, &data, bytes);
+    require_memory(VENDOR(Malloc)(&data, bytes), VENDOR_TEXT(Malloc), id, bytes);
     return data;
   }
   VENDOR(Error_t) status = VENDOR(MallocFromPoolAsync)(&data, bytes, pool, work.handle());
@@ -80,7 +86,7 @@ void* allocate(std::int32_t id, quire_stream* stream, std::size_t bytes) {
     ignore(VENDOR(MemPoolTrimTo)(pool, 0));
     status = VENDOR(MallocFromPoolAsync)(&data, bytes, pool, work.handle());
   }
-  require(status, VENDOR_TEXT(MallocFromPoolAsync));
+  require_memory(status, VENDOR_TEXT(MallocFromPoolAsync), id, bytes);
   work.finish();
   return data;
 }
