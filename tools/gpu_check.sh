@@ -127,7 +127,20 @@ elif [ -n "$sources" ]; then
   [ -z "$architecture" ] || options+=("-DQUIRE_HIP_ARCHITECTURES=$architecture")
   ! command -v ninja >/dev/null || options+=(-G Ninja)
   step configure 60 cmake -S "$sources" -B "$build" "${options[@]}" || { summary; exit 1; }
-  step build 400 cmake --build "$build" -j "$(nproc)" || { summary; exit 1; }
+  # The command, what probes plugins, and no plugin but those that may be checked.
+  targets=(quire-command quire-probe)
+  case $backend in
+    "")
+      if [ -z "$architecture" ] && grep -q 'quire: cuda plugin by' "$logs/configure.log"; then targets+=(quire_cuda); fi
+      if [ -z "$capability" ] && grep -q 'quire: hip plugin by' "$logs/configure.log"; then targets+=(quire_hip); fi ;;
+    reference) ;;
+    *) targets+=("quire_$backend") ;;
+  esac
+  if ! step build 400 cmake --build "$build" -j "$(nproc)" --target "${targets[@]}"; then
+    echo "gpu_check: what was built stays in $build: another run goes on there" >&2
+    summary
+    exit 1
+  fi
   quire=$build/bin/quire
 else
   echo "gpu_check: neither an installed tree nor Quire's sources stand around $script; allowed: --prefix DIR" >&2

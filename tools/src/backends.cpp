@@ -1,4 +1,5 @@
 // quire backends: which backends there are and what each can do.
+#include "backend_words.h"
 #include "commands.h"
 
 #include <quire/registry.h>
@@ -24,16 +25,6 @@ std::vector<std::string> dtype_names(std::uint64_t bits) {
   return names;
 }
 
-std::vector<std::string> build_names(std::uint32_t bits) {
-  std::vector<std::string> names;
-  const std::pair<std::uint32_t, const char*> known[] = {
-      {QUIRE_BUILD_DEBUG, "debug"}, {QUIRE_BUILD_ASAN, "asan"}, {QUIRE_BUILD_UBSAN, "ubsan"}, {QUIRE_BUILD_TSAN, "tsan"}};
-  for (const auto& [bit, text] : known) {
-    if ((bits & bit) != 0) names.emplace_back(text);
-  }
-  return names;
-}
-
 // The ops whose arithmetic a contract describes; the others are exact everywhere.
 constexpr quire_op rounding_ops[] = {QUIRE_OP_ATTEND, QUIRE_OP_GDN_PREFILL, QUIRE_OP_GDN_DECODE, QUIRE_OP_GDN_VERIFY};
 
@@ -41,9 +32,8 @@ constexpr quire_op rounding_ops[] = {QUIRE_OP_ATTEND, QUIRE_OP_GDN_PREFILL, QUIR
 std::optional<quire_contract> contract_of(const Backend& backend, quire_op op) {
   try {
     return backend.contract(op, DType::f32, DType::f32);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::unsupported) throw;
-    return std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;  // whatever one plugin answers, the others are listed
   }
 }
 
@@ -61,6 +51,7 @@ json backend_json(const BackendStatus& status) {
   json entry{{"name", status.name}, {"status", status.available ? "available" : "unavailable"}, {"path", status.path}};
   if (!status.available) {
     entry["reason"] = status.reason;
+    entry["fault"] = name(status.fault);
     return entry;
   }
   const Backend& backend = *status.backend;
@@ -70,9 +61,7 @@ json backend_json(const BackendStatus& status) {
   entry["description"] = backend.description();
   entry["rank"] = backend.info().rank;
   entry["build"] = build_names(backend.info().build);
-  for (const quire_device_info& device : backend.devices()) {
-    entry["devices"].push_back({{"type", device.device.type}, {"id", device.device.id}, {"name", device.name}, {"memory_bytes", device.memory_bytes}});
-  }
+  for (const DeviceReport& device : status.devices) entry["devices"].push_back(device_json(device));
   entry["dtypes"] = {{"extend", dtype_names(backend.info().dtypes)}, {"inputs", dtype_names(backend.info().float_dtypes)}, {"states", dtype_names(backend.info().state_dtypes)}};
   for (const quire_op op : rounding_ops) {
     const std::optional<quire_contract> contract = contract_of(backend, op);
@@ -83,17 +72,15 @@ json backend_json(const BackendStatus& status) {
 
 void print_text(const BackendStatus& status) {
   if (!status.available) {
-    fmt::print("{:<12} unavailable  {}\n{:<12} path         {}\n", status.name, status.reason, "", status.path);
+    fmt::print("{:<12} unavailable  {}\n{:<12} path         {}\n", printable(status.name), printable(status.reason), "", printable(status.path));
     return;
   }
   const Backend& backend = *status.backend;
   const auto line = [](std::string_view what, const std::string& text) { fmt::print("{:<12} {:<12} {}\n", "", what, text); };
-  fmt::print("{:<12} available    {}\n", status.name, backend.description());
+  fmt::print("{:<12} available    {}\n", status.name, printable(backend.description()));
   line("version", fmt::format("{} (ABI {}, semantics {}{}{})", backend.version(), backend.table().abi_version, backend.table().semantics_version,
                               backend.info().build != 0 ? ", " : "", fmt::join(build_names(backend.info().build), "+")));
-  for (const quire_device_info& device : backend.devices()) {
-    line("device", fmt::format("{} (type {}, number {}, {} MiB)", device.name, device.device.type, device.device.id, device.memory_bytes >> 20));
-  }
+  for (const DeviceReport& device : status.devices) line("device", device_words(device));
   line("extend", fmt::format("{}", fmt::join(dtype_names(backend.info().dtypes), " ")));
   line("q, k, v", fmt::format("{}", fmt::join(dtype_names(backend.info().float_dtypes), " ")));
   line("states", fmt::format("{}", fmt::join(dtype_names(backend.info().state_dtypes), " ")));
@@ -104,7 +91,7 @@ void print_text(const BackendStatus& status) {
                                              contract->u_accumulate, contract->u_exp, contract->u_store, contract->chunk_length,
                                              contract->batch_invariant != 0 ? ", batch-invariant" : ""));
   }
-  line("path", status.path);
+  line("path", printable(status.path));
 }
 
 }  // namespace
@@ -118,7 +105,7 @@ void add_backends(CLI::App& app, int& exit_code) {
     if (*as_json) {
       json list = json::array();
       for (const BackendStatus& status : backends()) list.push_back(backend_json(status));
-      fmt::print("{}\n", list.dump(2));
+      fmt::print("{}\n", json_text(list));
       return;
     }
     for (const BackendStatus& status : backends()) print_text(status);

@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   quire::tools::add_backends(app, exit_code);
   quire::tools::add_conformance(app, exit_code);
+  quire::tools::add_doctor(app, exit_code);
   quire::tools::add_eval(app, exit_code);
   quire::tools::add_replay(app, exit_code);
   quire::tools::add_story(app, exit_code);

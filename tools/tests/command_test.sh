@@ -127,7 +127,7 @@ expect 2 'backend: "nonsense"' "$quire" conformance --backend nonsense
 expect 2 'op: "nonsense"' "$quire" conformance --op nonsense
 expect 2 'law: "Z9"' "$quire" conformance --law Z9
 expect 2 'case: "1:extend:x"' "$quire" conformance --case 1:extend:x
-expect 0 '^token-direct +64 cases +0 false alarms' "$quire" conformance --honest=token-direct --count 4 --quiet
+expect 0 '^token-direct +68 cases +0 false alarms' "$quire" conformance --honest=token-direct --count 4 --quiet
 expect 0 '^[0-9]+ cases, 0 false alarms' "$quire" conformance --honest tf32,half-stored --count 4
 expect 0 'honest contracts: float32 tf32' "$quire" conformance --list
 expect 0 '"failed": 0' "$quire" conformance --honest=bf16 --count 4 --json
