@@ -126,7 +126,7 @@ class Program {
     Fields fields(step, *given.memory, surroundings, step_keys);
     const Stream* stream = stream_of(step, given);
     given.outcome = outcome_of([&] {
-      if (fields.has("capture")) return capture(fields, surroundings, as);
+      if (fields.has("capture")) return capture(fields, surroundings, stream, as);
       if (fields.has("launch")) return launch(fields, stream, as);
       if (fields.has("record")) return record(fields, stream);
       if (fields.has("wait")) return wait(fields, stream);
@@ -208,11 +208,12 @@ class Program {
     return outputs;
   }
 
-  Outputs capture(Fields& fields, const Surroundings& surroundings, const std::string& as) {
+  Outputs capture(Fields& fields, const Surroundings& surroundings, const Stream* stream, const std::string& as) {
     const json& ops = fields.value("capture");
     fields.finish();
     if (as.empty()) reject("as", "nothing", "a name, for launches");
-    if (fields.has("stream") || !ops.is_array() || ops.empty()) reject("capture", "no list of ops", "a list of one op or more");
+    if (stream != nullptr) reject("stream", "a stream", "none: a capture runs nothing");
+    if (!ops.is_array() || ops.empty()) reject("capture", "no list of ops", "a list of one op or more");
     Capture capture(backend_, options_.on.stage_on.value_or(first_device()), options_.on.stage_on.has_value());
     CapturedStep captured{{}, {}};
     std::map<std::string, NamedTensors, std::less<>> before = named_;  // an op's refs may lead to the ones before it in the step

@@ -83,7 +83,9 @@ Json draw_steps(Random& random) {
   const std::int64_t launches = 1 + random.pick(3);
   const std::int64_t streams = random.pick(3);
   const Json call = draw_call(random);
-  const bool has_pool = call.contains("pool");
+  // Without a table no pool is used, and a launch that names one is refused.
+  const bool has_table = !call["index"].contains("whole") && !call["index"].contains("packed");
+  const bool has_pool = call.contains("pool") && (has_table || random.chance(10));
   const std::int64_t slots = has_pool ? rows_of(call["pool"]) : 0;
   Json steps = Json::array();
 

@@ -48,13 +48,6 @@ std::string list_dtype(const std::string& field) {
   return integer ? "i64" : "f32";
 }
 
-struct Op {
-  const char* name;
-  std::vector<std::string> required;
-  std::vector<std::string> optional;
-  void (*run)(Fields&, Result&);
-};
-
 const std::vector<Op>& ops() {
   static const std::vector<Op> list = {
       {"index", {"index"}, {}, op_index},
@@ -117,7 +110,7 @@ Shared Fields::parse(const Json& text, const std::string& field, const std::stri
   only_keys(text, field, {"ref"});
   if (!text["ref"].is_string()) reject(field, "ref is not a name");
   const auto name = text["ref"].get<std::string>();
-  const std::size_t dot = name.rfind('.');
+  const std::size_t dot = name.find('.');
   if (dot == std::string::npos) reject(field, "ref names no step's tensor");
   const auto step = program_.find(name.substr(0, dot));
   if (step == program_.end()) reject(field, "ref to an unknown step");
@@ -127,7 +120,9 @@ Shared Fields::parse(const Json& text, const std::string& field, const std::stri
 }
 
 // A string naming another field means the same memory.
-Shared Fields::tensor(const std::string& name) {
+Shared Fields::tensor(const std::string& name) { return tensor(name, list_dtype(name)); }
+
+Shared Fields::tensor(const std::string& name, const std::string& dtype) {
   const auto done = read_.find(name);
   if (done != read_.end()) return done->second;
   const Json& text = json(name);
@@ -143,10 +138,10 @@ Shared Fields::tensor(const std::string& name) {
     if (!a_tensor || other == "index" || other == "op" || other == "id") {
       reject(name, "names no tensor");
     }
-    result = tensor(other);
+    result = tensor(other, dtype);
     open_.pop_back();
   } else {
-    result = parse(text, name, list_dtype(name));
+    result = parse(text, name, dtype);
   }
   read_[name] = result;
   return result;
@@ -178,52 +173,32 @@ std::vector<Int> Fields::int_list(const std::string& name, Int count) {
   return list->integer;
 }
 
-namespace {
-
 void require_version(const Json& object, const std::string& name) {
   if (object.contains(name) && object[name] != 1) reject(name, "only version 1 is known");
 }
 
-// Runs one op; the tensors of a step go into the program under the step's name.
-Json run_op(const Json& object, Program& program, bool a_step) {
-  require_version(object, "format");
-  require_version(object, "semantics");
-  if (a_step && !object.contains("op")) {
-    for (const char* word : {"capture", "launch", "record", "wait", "to"}) {
-      if (object.contains(word)) unsupported(word, "streams and captures are not run here");
-    }
-  }
+const Op& named_op(const Json& object, const std::vector<std::string>& others) {
   if (!object.contains("op") || !object["op"].is_string()) reject("op", "missing");
   for (const Op& op : ops()) {
     if (object["op"] != op.name) continue;
-    std::vector<std::string> keys = {"format", "semantics", "op", "id", "expect", "tolerance"};
-    if (a_step) keys.push_back("as");
+    std::vector<std::string> keys = {"op"};
+    keys.insert(keys.end(), others.begin(), others.end());
     keys.insert(keys.end(), op.required.begin(), op.required.end());
     keys.insert(keys.end(), op.optional.begin(), op.optional.end());
     only_keys(object, "op", keys);
     for (const std::string& name : op.required) {
       if (!object.contains(name)) reject(name, "missing");
     }
-    if (object.contains("as") && !object["as"].is_string()) reject("as", "not a name");
-    Fields fields(object, program);
-    Result result;
-    result.json["status"] = "ok";
-    op.run(fields, result);
-    if (object.contains("as")) {
-      Tensors& named = program[object["as"].get<std::string>()];
-      named = fields.read();
-      for (const auto& item : result.tensors) named[item.first] = item.second;
-    }
-    return result.json;
+    return op;
   }
   reject("op", "unknown op");
 }
 
-Json run_one(const Json& object, Program& program, bool a_step) {
+Json result_of(const Json& object, const std::function<Json()>& run) {
   Json result;
   try {
     if (!object.is_object()) reject("op", "a case is an object");
-    result = run_op(object, program, a_step);
+    result = run();
   } catch (const Failure& failure) {
     result = {{"status", "error"},
               {"code", failure.code},
@@ -236,23 +211,25 @@ Json run_one(const Json& object, Program& program, bool a_step) {
   return result;
 }
 
-Json run_program(const Json& object) {
+namespace {
+
+Json run_op(const Json& object) {
   require_version(object, "format");
   require_version(object, "semantics");
-  only_keys(object, "steps", {"format", "semantics", "id", "steps", "expect", "tolerance"});
-  if (!object["steps"].is_array()) reject("steps", "not a list");
-  Program program;
-  Json results = Json::array();
-  for (const Json& step : object["steps"]) results.push_back(run_one(step, program, true));
-  return results;
+  const Op& op = named_op(object, {"format", "semantics", "id", "expect", "tolerance"});
+  const Program none;
+  Fields fields(object, none);
+  Result result;
+  result.json["status"] = "ok";
+  op.run(fields, result);
+  return result.json;
 }
 
 }  // namespace
 
 Json eval(const Json& test_case) {
-  Program program;
   if (!test_case.is_object() || !test_case.contains("steps")) {
-    return run_one(test_case, program, false);
+    return result_of(test_case, [&] { return run_op(test_case); });
   }
   try {
     return run_program(test_case);

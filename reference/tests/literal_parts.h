@@ -3,6 +3,7 @@
 #define QUIRE_REFERENCE_TESTS_LITERAL_PARTS_H
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -34,6 +35,7 @@ struct Tensor {
   std::vector<Int> shape;
   std::vector<double> real;  // the elements of a floating dtype
   std::vector<Int> integer;  // the elements of a bool or integer dtype
+  std::optional<Int> padded;  // the stride of axis 0 where a case gives one
 
   Int rank() const { return static_cast<Int>(shape.size()); }
   Int count() const;
@@ -70,9 +72,13 @@ struct Result {
 class Fields {
  public:
   Fields(const Json& object, const Program& program) : object_(object), program_(program) {}
+  // With these tensors in the place of the fields that they are named after.
+  Fields(const Json& object, const Program& program, const Tensors& read)
+      : object_(object), program_(program), read_(read) {}
   bool has(const std::string& name) const { return object_.contains(name); }
   const Json& json(const std::string& name) const;
   Shared tensor(const std::string& name);           // a missing one is rejected
+  Shared tensor(const std::string& name, const std::string& list_dtype);
   Shared optional_tensor(const std::string& name);  // null when absent
   double number(const std::string& name) const;
   bool flag(const std::string& name, bool when_absent) const;
@@ -168,6 +174,22 @@ Tensor run_decode(const Gated& in, const Shared& pool, const std::vector<Int>& r
 std::vector<Int> read_cu_seqlens(Fields& fields, Int tokens);
 bool any_raw_gate(const Fields& fields);
 void read_raw_gates(Fields& fields, Gated& in);
+
+// ---- ops and programs --------------------------------------------------------------------------
+
+struct Op {
+  const char* name;
+  std::vector<std::string> required;
+  std::vector<std::string> optional;
+  void (*run)(Fields&, Result&);
+};
+
+// The op that a case or step names; rejected when a field is missing, or is neither its own nor of `others`.
+const Op& named_op(const Json& object, const std::vector<std::string>& others);
+void require_version(const Json& object, const std::string& name);
+// The result of what `run` gives, or of the failure that it raises.
+Json result_of(const Json& object, const std::function<Json()>& run);
+Json run_program(const Json& object);
 
 // ---- the ops -----------------------------------------------------------------------------------
 

@@ -232,13 +232,14 @@ std::vector<Int> parse_shape(const Json& object, const std::string& field) {
 }
 
 // A row stride is at least the row, and there is a row to speak of.
-void require_row_stride(const Json& object, const std::string& field, const Tensor& tensor) {
+void read_row_stride(const Json& object, const std::string& field, Tensor& tensor) {
   if (!object.contains("row_stride")) return;
   const Int stride = json_integer(object["row_stride"], field);
   if (tensor.rank() == 0) reject(field, "a row stride without a row");
   Int row = 1;
   for (std::size_t axis = 1; axis < tensor.shape.size(); ++axis) row *= tensor.shape[axis];
   if (stride < row) reject(field, "a row stride smaller than the row");
+  tensor.padded = stride;
 }
 
 }  // namespace
@@ -255,7 +256,7 @@ Tensor parse_tensor(const Json& text, const std::string& field, const std::strin
   tensor.shape = parse_shape(text, field);
   if (!text.contains("data") || !text["data"].is_array()) reject(field, "no data");
   if (static_cast<Int>(text["data"].size()) != tensor.count()) reject(field, "wrong data count");
-  require_row_stride(text, field, tensor);
+  read_row_stride(text, field, tensor);
   for (const Json& element : text["data"]) append_element(element, field, tensor);
   return tensor;
 }
