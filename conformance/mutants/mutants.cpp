@@ -26,7 +26,7 @@ const std::vector<Specification>& bank() {
   static const std::vector<Specification> all = [] {
     std::vector<Specification> specifications;
     for (const auto& part :
-         {index_mutants(), pool_mutants(), attention_mutants(), rule_mutants(), state_mutants(), draft_mutants(), backend_mutants()}) {
+         {index_mutants(), pool_mutants(), attention_mutants(), rule_mutants(), state_mutants(), draft_mutants(), backend_mutants(), step_mutants()}) {
       specifications.insert(specifications.end(), part.begin(), part.end());
     }
     return specifications;
@@ -55,7 +55,22 @@ struct Functions {
   static quire_status contract(quire_op op, quire_dtype, quire_dtype, quire_contract* contract) {
     return honest::contract_of({}, op, contract);
   }
-  static quire_backend_table table() { return honest::host_table<describe, honest::supports_host, run, contract>(); }
+  static quire_status run_call(quire_op op, const void* args) { return run_mutant(bank()[N], op, args); }
+  static quire_status capture(quire_device, const quire_call* calls, std::int32_t count, quire_step** step) {
+    return capture_mutant(bank()[N].step_fault, calls, count, step, run_call);
+  }
+  static quire_status launch(quire_stream*, quire_step* step, const quire_tensor* const* tensors, std::int32_t count) {
+    return launch_mutant(bank()[N].step_fault, step, tensors, count, run_call);
+  }
+  static quire_backend_table table() {
+    quire_backend_table table = honest::host_table<describe, honest::supports_host, run, contract>();
+    if (N < bank().size() && bank()[N].step_fault != StepFault::none) {
+      table.capture = capture;
+      table.launch = launch;
+      table.step_free = free_mutant_step;
+    }
+    return table;
+  }
 };
 
 constexpr std::size_t most_mutants = 256;

@@ -15,6 +15,7 @@ enum class Needs {
   big_pool,       ///< a pool of more than 2^31 elements (or bytes, where its mistake says so)
   repeats,        ///< the same call twice
   many_elements,  ///< about a million elements of results
+  steps,          ///< captured steps
   advance_op      ///< the op advance, which Index::advance does on the host without a backend
 };
 

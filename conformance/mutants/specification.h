@@ -64,6 +64,24 @@ void Scratch::change_integers(Call& call, std::string_view name, const Change& c
   }
 }
 
+/// A mistake about captured steps; all else is honest.
+enum class StepFault {
+  none,
+  keeps_captured_tensors,
+  keeps_captured_index,
+  keeps_captured_outputs,
+  reads_index_when_captured,
+  reads_values_when_captured,
+  replaces_first_use_only,
+  loses_last_call,
+  runs_in_reverse,
+  runs_when_captured,
+  runs_once
+};
+quire_status capture_mutant(StepFault fault, const quire_call* calls, std::int32_t count, quire_step** step, quire_status (*run)(quire_op, const void*));
+quire_status launch_mutant(StepFault fault, quire_step* step, const quire_tensor* const* tensors, std::int32_t count, quire_status (*run)(quire_op, const void*));
+quire_status free_mutant_step(quire_step* step);
+
 struct Specification {
   const char* name;
   const char* mistake;
@@ -75,6 +93,7 @@ struct Specification {
   void (*spoil)(const Call& call, const Scratch& scratch) = nullptr;  ///< after it
   void (*vary)(honest::Setting& setting) = nullptr;                   ///< differs from call to call
   bool (*skips)(const Call& call) = nullptr;                          ///< answers QUIRE_OK and does nothing
+  StepFault step_fault = StepFault::none;
 };
 
 /// A mistake inside the honest backend.
@@ -105,5 +124,6 @@ std::vector<Specification> rule_mutants();     ///< the recurrence and its numbe
 std::vector<Specification> state_mutants();    ///< pools of states, checkpoints, pages
 std::vector<Specification> draft_mutants();    ///< drafts of both kinds
 std::vector<Specification> backend_mutants();  ///< what any kernel can get wrong
+std::vector<Specification> step_mutants();     ///< captured steps
 
 }  // namespace quire::conformance
