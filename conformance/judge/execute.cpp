@@ -38,16 +38,24 @@ void upload_sparse(const Backend& candidate, quire_device device, const MemorySp
   }
 }
 
+// A page that the host has not touched is zero, and stays untouched where the device's is zero too.
 void download_sparse(const Backend& candidate, quire_device device, const MemorySpan& span, const std::byte* copy) {
   constexpr std::size_t page = 4096;
   const auto bytes = static_cast<std::size_t>(span.end - span.begin);
+  const std::vector<std::byte> zeros(page);
+  const auto used = used_ranges(span.begin, bytes);
+  auto range = used.begin();
   std::vector<std::byte> now(piece);
   for (std::size_t at = 0; at < bytes; at += piece) {
     const std::size_t size = std::min(piece, bytes - at);
     candidate.require(candidate.table().copy(nullptr, now.data(), host_device, copy + at, device, size), "copy");
     for (std::size_t n = 0; n < size; n += page) {
       const std::size_t part = std::min(page, size - n);
-      if (std::memcmp(span.begin + at + n, now.data() + n, part) != 0) std::memcpy(span.begin + at + n, now.data() + n, part);
+      const std::size_t first = at + n;
+      while (range != used.end() && static_cast<std::size_t>(range->second) <= first) ++range;
+      const bool is_used = range != used.end() && static_cast<std::size_t>(range->first) < first + part;
+      const std::byte* before = is_used ? span.begin + first : zeros.data();
+      if (std::memcmp(before, now.data() + n, part) != 0) std::memcpy(span.begin + first, now.data() + n, part);
     }
   }
 }
