@@ -78,11 +78,6 @@ if build release; then
   check "a copy of the template" bash tools/tests/template_test.sh build/release
 fi
 if [ -z "$quick" ]; then
-  if build asan; then
-    for program in $programs; do doctest asan "$program"; done
-    check "commands (asan)" bash tools/tests/command_test.sh build/asan/bin/quire
-    check "corpus of the fuzzers (asan)" bash tools/tests/corpus_test.sh build/asan
-  fi
   # Builds that take turns, by the day, so that a run ends within half an hour on two cores.
   turn=$(($(date +%-j) % 3))
   has_turn() {
@@ -91,6 +86,17 @@ if [ -z "$quick" ]; then
     echo "skipped  $2: another day's turn; tools/test.sh --all runs it"
     return 1
   }
+  # Two days of three the address sanitizer, the third the thread sanitizer.
+  if [ -n "$all" ] || [ "$turn" -ne 2 ]; then
+    if build asan; then
+      for program in $programs; do doctest asan "$program"; done
+      check "commands (asan)" bash tools/tests/command_test.sh build/asan/bin/quire
+      check "corpus of the fuzzers (asan)" bash tools/tests/corpus_test.sh build/asan
+    fi
+  else
+    skipped=$((skipped + 1))
+    echo "skipped  address sanitizer: the thread sanitizer's turn; tools/test.sh --all runs it"
+  fi
   has_turn 0 "digest, aarch64 under qemu-user" && check "digest, aarch64 under qemu-user" bash tools/tests/aarch64_test.sh build/release/bin/quire
   has_turn 1 "libFuzzer" && check "libFuzzer" bash tools/tests/fuzz_test.sh
   # What runs on threads stands in four of the programs.
