@@ -80,29 +80,26 @@ fi
 if [ -z "$quick" ]; then
   # Builds that take turns, by the day, so that a run ends within half an hour on two cores.
   turn=$(($(date +%-j) % 3))
+  # has_turn NAME TURN...
   has_turn() {
-    [ -n "$all" ] || [ "$turn" -eq "$1" ] && return 0
+    local name=$1
+    shift
+    [ -n "$all" ] || [[ " $* " == *" $turn "* ]] && return 0
     skipped=$((skipped + 1))
-    echo "skipped  $2: another day's turn; tools/test.sh --all runs it"
+    echo "skipped  $name: another day's turn; tools/test.sh --all runs it"
     return 1
   }
-  # Two days of three the address sanitizer, the third the thread sanitizer.
-  if [ -n "$all" ] || [ "$turn" -ne 2 ]; then
-    if build asan; then
-      for program in $programs; do doctest asan "$program"; done
-      check "commands (asan)" bash tools/tests/command_test.sh build/asan/bin/quire
-      check "corpus of the fuzzers (asan)" bash tools/tests/corpus_test.sh build/asan
-    fi
-  else
-    skipped=$((skipped + 1))
-    echo "skipped  address sanitizer: the thread sanitizer's turn; tools/test.sh --all runs it"
+  if has_turn "address sanitizer" 0 1 && build asan; then
+    for program in $programs; do doctest asan "$program"; done
+    check "commands (asan)" bash tools/tests/command_test.sh build/asan/bin/quire
+    check "corpus of the fuzzers (asan)" bash tools/tests/corpus_test.sh build/asan
   fi
-  has_turn 0 "digest, aarch64 under qemu-user" && check "digest, aarch64 under qemu-user" bash tools/tests/aarch64_test.sh build/release/bin/quire
-  has_turn 1 "libFuzzer" && check "libFuzzer" bash tools/tests/fuzz_test.sh
+  has_turn "digest, aarch64 under qemu-user" 0 && check "digest, aarch64 under qemu-user" bash tools/tests/aarch64_test.sh build/release/bin/quire
+  has_turn "libFuzzer" 1 && check "libFuzzer" bash tools/tests/fuzz_test.sh
   # What runs on threads stands in four of the programs.
   threaded="core_tests reference_tests conformance_tests simt_tests"
   [ -z "$all" ] || threaded="$programs quire-command"
-  if has_turn 2 "thread sanitizer" && build tsan --target $threaded; then
+  if has_turn "thread sanitizer" 2 && build tsan --target $threaded; then
     for program in ${threaded/ quire-command/}; do doctest tsan "$program"; done
     [ -z "$all" ] || check "commands (tsan)" bash tools/tests/command_test.sh build/tsan/bin/quire
   fi

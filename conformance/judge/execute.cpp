@@ -52,8 +52,8 @@ void download_sparse(const Backend& candidate, quire_device device, const Memory
     for (std::size_t n = 0; n < size; n += page) {
       const std::size_t part = std::min(page, size - n);
       const std::size_t first = at + n;
-      while (range != used.end() && static_cast<std::size_t>(range->second) <= first) ++range;
-      const bool is_used = range != used.end() && static_cast<std::size_t>(range->first) < first + part;
+      while (range != used.end() && range->second <= first) ++range;
+      const bool is_used = range != used.end() && range->first < first + part;
       const std::byte* before = is_used ? span.begin + first : zeros.data();
       if (std::memcmp(before, now.data() + n, part) != 0) std::memcpy(span.begin + first, now.data() + n, part);
     }

@@ -1,9 +1,8 @@
 // Mutants about captured steps: what a launch puts where, and when a step's calls run (A14).
 #include "specification.h"
 
-#include <quire/host_backend.h>
-
 #include <algorithm>
+#include <memory>
 
 namespace quire::conformance {
 
@@ -51,10 +50,9 @@ quire_status capture_mutant(StepFault fault, const quire_call* calls, std::int32
   return QUIRE_OK;
 }
 
-quire_status launch_mutant(StepFault fault, quire_step* handle, const quire_tensor* const* tensors, std::int32_t count, quire_status (*run)(quire_op, const void*)) {
+quire_status launch_mutant(StepFault fault, quire_step* handle, const quire_tensor* const* tensors, quire_status (*run)(quire_op, const void*)) {
   auto& step = *reinterpret_cast<MutantStep*>(handle);
   if (fault == StepFault::runs_once && step.launches++ > 0) return QUIRE_OK;
-  const auto given = [&](std::size_t n) { return n < static_cast<std::size_t>(count) ? tensors[n]->data : nullptr; };
   std::vector<void*> seen;
   for (std::size_t n = 0; n < step.tensors.size(); ++n) {
     const StepTensor& entry = step.tensors[n];
@@ -71,7 +69,7 @@ quire_status launch_mutant(StepFault fault, quire_step* handle, const quire_tens
         break;
       default: break;
     }
-    entry.tensor->data = stays ? entry.captured : given(n);
+    entry.tensor->data = stays ? entry.captured : tensors[n]->data;
   }
   const std::size_t calls = step.calls.size();
   for (std::size_t n = 0; n < calls; ++n) {

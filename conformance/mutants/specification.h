@@ -79,7 +79,7 @@ enum class StepFault {
   runs_once
 };
 quire_status capture_mutant(StepFault fault, const quire_call* calls, std::int32_t count, quire_step** step, quire_status (*run)(quire_op, const void*));
-quire_status launch_mutant(StepFault fault, quire_step* step, const quire_tensor* const* tensors, std::int32_t count, quire_status (*run)(quire_op, const void*));
+quire_status launch_mutant(StepFault fault, quire_step* step, const quire_tensor* const* tensors, quire_status (*run)(quire_op, const void*));
 quire_status free_mutant_step(quire_step* step);
 
 struct Specification {

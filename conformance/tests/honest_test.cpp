@@ -281,32 +281,38 @@ TEST_CASE("every mutant differs from what it was made from") {
 }
 
 TEST_CASE("every mutant of captured steps runs single calls as what it was made from, and not steps") {
-  int count = 0;
+  // Two calls in one step of which the second reads what the first stored, launched with another pool and as captured; then a state that goes
+  // on from launch to launch.
+  std::vector<json> programs = {json::parse(R"({"steps":[
+      {"capture":[{"op":"extend","index":{"pos":[[0]],"table":[[2,0]]},"values":[[[7]]],"pool":[[1],[2],[3]],"as":"a"},
+                  {"op":"extend","index":{"pos":[[1]],"table":[[2,0]]},"values":[[[8]]],"pool":{"ref":"a.pool"},"as":"b"}],"as":"step"},
+      {"launch":"step","a.values":[[[5]]],"a.pool":[[4],[5],[6]]},{"launch":"step"}]})"),
+                                json::parse(R"({"steps":[
+      {"capture":[{"op":"gdn_decode","q":[[[[1.0]]]],"k":[[[[1.0]]]],"v":[[[[2.0]]]],"use_qk_l2norm":false,"state_pool":[[[[9.0]]],[[[0.0]]]],
+                   "g":[[[0.5]]],"beta":[[[0.5]]],"state_indices":[1]}],"as":"step"},
+      {"launch":"step"},{"launch":"step"}]})")};
+  for (std::uint64_t number = 0; number < 40; ++number) programs.push_back(quire_tests::random_case("steps", number));
+  struct Asked {
+    json program, single;
+    std::string honest, honest_single;
+  };
   const quire::Backend honest(quire::conformance::honest_backend(), "(test)");
+  std::vector<Asked> all;
+  for (const json& program : programs) {
+    json single = program["steps"][0]["capture"][0];
+    single.erase("as");
+    all.push_back({program, single, text_on(honest, program), text_on(honest, single)});
+  }
+  int count = 0;
   for (const Mutant& mutant : quire::conformance::mutants()) {
     if (mutant.needs != Needs::steps) continue;
     ++count;
     const quire::Backend wrong(mutant.table, "(test)");
     bool found = false;
-    for (std::uint64_t number = 0; number < 40 && !found; ++number) {
-      const json program = quire_tests::random_case("steps", number);
-      found = text_on(wrong, program) != text_on(honest, program);
-      const json& single = program["steps"][0]["capture"][0];
-      json alone = single;
-      alone.erase("as");
-      CHECK(text_on(wrong, alone) == text_on(honest, alone));
+    for (const Asked& asked : all) {
+      CHECK(text_on(wrong, asked.single) == asked.honest_single);
+      found = found || text_on(wrong, asked.program) != asked.honest;
     }
-    // Two calls in one step of which the second reads what the first stored, launched with another pool and as captured.
-    const json chain = json::parse(R"({"steps":[
-      {"capture":[{"op":"extend","index":{"pos":[[0]],"table":[[2,0]]},"values":[[[7]]],"pool":[[1],[2],[3]],"as":"a"},
-                  {"op":"extend","index":{"pos":[[1]],"table":[[2,0]]},"values":[[[8]]],"pool":{"ref":"a.pool"},"as":"b"}],"as":"step"},
-      {"launch":"step","a.values":[[[5]]],"a.pool":[[4],[5],[6]]},{"launch":"step"}]})");
-    // A state goes on from launch to launch.
-    const json state = json::parse(R"({"steps":[
-      {"capture":[{"op":"gdn_decode","q":[[[[1.0]]]],"k":[[[[1.0]]]],"v":[[[[2.0]]]],"use_qk_l2norm":false,"state_pool":[[[[9.0]]],[[[0.0]]]],
-                   "g":[[[0.5]]],"beta":[[[0.5]]],"state_indices":[1]}],"as":"step"},
-      {"launch":"step"},{"launch":"step"}]})");
-    for (const json* program : {&chain, &state}) found |= text_on(wrong, *program) != text_on(honest, *program);
     CHECK_MESSAGE(found, mutant.name);
   }
   CHECK(count >= 10);

@@ -39,6 +39,7 @@ struct Tensor {
 
   Int rank() const { return static_cast<Int>(shape.size()); }
   Int count() const;
+  Int row_elements() const;  // of one entry of axis 0
   static bool is_integer_dtype(const std::string& dtype);
 };
 using Shared = std::shared_ptr<Tensor>;

@@ -8,57 +8,26 @@
 namespace quire_literal {
 namespace {
 
-bool same_form(const std::optional<Tensor>& a, const std::optional<Tensor>& b) {
-  if (a.has_value() != b.has_value()) return false;
-  return !a || (a->dtype == b->dtype && a->shape == b->shape);
+// What a launch needs of a tensor that it puts in another's place: equal dtype, shape and distance of rows.
+bool alike(const Tensor& captured, const Tensor& given) {
+  const auto stride = [](const Tensor& tensor) { return tensor.padded.value_or(tensor.row_elements()); };
+  return captured.dtype == given.dtype && captured.shape == given.shape &&
+         (captured.rank() == 0 || stride(captured) == stride(given));
 }
 
 // A14: two indices share a step when what it lists is equal in both.
-bool same_structure(const Index& a, const Index& b) {
-  if (a.kind != b.kind || a.every.size() != b.every.size()) return false;
-  for (std::size_t n = 0; n < a.every.size(); ++n) {
-    if (a.every[n].size != b.every[n].size) return false;
-    if (!same_form(a.every[n].blocks, b.every[n].blocks)) return false;
-  }
-  return same_form(a.row, b.row) && same_form(a.pos, b.pos) && same_form(a.table, b.table) &&
-         a.reads == b.reads && a.window == b.window && same_form(a.columns, b.columns) &&
-         same_form(a.slots, b.slots) && same_form(a.sees, b.sees);
-}
-
-// How far apart the rows of axis 0 stand.
-Int row_stride(const Tensor& tensor) {
-  if (tensor.padded) return *tensor.padded;
-  Int row = 1;
-  for (std::size_t axis = 1; axis < tensor.shape.size(); ++axis) row *= tensor.shape[axis];
-  return row;
-}
-
-// What a launch needs of a tensor that it puts in another's place.
-void require_like(const Tensor& captured, const Tensor& given, const std::string& argument) {
-  const bool alike = captured.dtype == given.dtype && captured.shape == given.shape &&
-                     (captured.rank() == 0 || row_stride(captured) == row_stride(given));
-  if (!alike) reject(argument, "another dtype, shape or stride than the captured one");
-}
-
-void require_index_like(const Index& captured, const Index& given) {
-  if (!same_structure(captured, given)) reject("index", "another structure (A14)");
-  const auto each = [](const std::optional<Tensor>& from, const std::optional<Tensor>& to) {
-    if (from) require_like(*from, *to, "index");
-  };
-  each(captured.pos, given.pos);
-  each(captured.table, given.table);
-  each(captured.row, given.row);
+bool alike(const Index& captured, const Index& given) {
+  if (captured.kind != given.kind || captured.every.size() != given.every.size()) return false;
+  if (captured.reads != given.reads || captured.window != given.window) return false;
   for (std::size_t n = 0; n < captured.every.size(); ++n) {
-    each(captured.every[n].blocks, given.every[n].blocks);
+    if (captured.every[n].size != given.every[n].size) return false;
+    if (!alike(captured.every[n].blocks, given.every[n].blocks)) return false;
   }
-  each(captured.columns, given.columns);
-  each(captured.slots, given.slots);
-  each(captured.sees, given.sees);
-}
-
-Json with_index(Json object, const Json& index) {
-  object["index"] = index;
-  return object;
+  for (const auto part : {&Index::table, &Index::row, &Index::columns, &Index::slots, &Index::sees}) {
+    const std::optional<Tensor>&a = captured.*part, &b = given.*part;
+    if (a.has_value() != b.has_value() || (a && !alike(*a, *b))) return false;
+  }
+  return alike(captured.pos, given.pos);
 }
 
 struct CapturedOp {
@@ -67,7 +36,13 @@ struct CapturedOp {
   std::string prefix;  // of its names in a launch
   Tensors tensors;     // its fields' and, under other names, its results'
   std::set<std::string> results;
-  bool ignores_pools = false;  // C5, D: an index without a table reads none
+  std::optional<Index> index;
+
+  // An index without a table reads no pool.
+  bool uses(const std::string& field) const {
+    const bool is_pool = field == "pool" || field == "k_pool" || field == "v_pool";
+    return !is_pool || !index || index->tabled();
+  }
 };
 
 class Machine {
@@ -116,8 +91,9 @@ class Machine {
     return found->second;
   }
 
-  Json resolved_fields(const Json& object) const {
-    return object.contains("index") ? with_index(object, resolved(object["index"])) : object;
+  Json resolved_fields(Json object) const {
+    if (object.contains("index")) object["index"] = resolved(object["index"]);
+    return object;
   }
 
   Index parsed(const Json& index) const {
@@ -126,11 +102,12 @@ class Machine {
     return parse_index(fields);
   }
 
-  void keep(const std::string& as, const Tensors& tensors, const Json* index) {
+  // `index`: null where there is none.
+  void keep(const std::string& as, const Tensors& tensors, const Json& index) {
     if (as.empty()) return;
     named_[as] = tensors;
     indices_.erase(as + ".index");
-    if (index != nullptr) indices_[as + ".index"] = *index;
+    if (!index.is_null()) indices_[as + ".index"] = index;
   }
 
   Json call(const Json& step, const std::string& as) {
@@ -144,7 +121,7 @@ class Machine {
     op.run(fields, result);
     Tensors tensors = fields.read();
     for (const auto& [name, tensor] : result.tensors) tensors[name] = tensor;
-    keep(as, tensors, object.contains("index") ? &object["index"] : nullptr);
+    keep(as, tensors, object.value("index", Json()));
     return result.json;
   }
 
@@ -154,18 +131,11 @@ class Machine {
     if (on_stream) reject("stream", "a capture runs on none");
     if (!step["capture"].is_array() || step["capture"].empty()) reject("capture", "no list of ops");
     const Json& ops = step["capture"];
-    const Program named = named_;  // what the ops of the step are named is known inside it only
-    const std::map<std::string, Json> indices = indices_;
+    Machine inside = *this;  // what the ops of the step are named is known inside it only
     std::vector<CapturedOp> captured;
-    try {
-      for (std::size_t n = 0; n < ops.size(); ++n) captured.push_back(capture_op(ops[n], n, ops.size() == 1));
-    } catch (...) {
-      named_ = named;
-      indices_ = indices;
-      throw;
+    for (std::size_t n = 0; n < ops.size(); ++n) {
+      captured.push_back(inside.capture_op(ops[n], n, ops.size() == 1));
     }
-    named_ = named;
-    indices_ = indices;
     captured_[as] = captured;
     return {{"status", "ok"}};
   }
@@ -191,7 +161,7 @@ class Machine {
       }
     }
     captured.tensors = fields.read();
-    if (captured.object.contains("index")) captured.ignores_pools = !parsed(captured.object["index"]).tabled();
+    if (captured.object.contains("index")) captured.index = parsed(captured.object["index"]);
     std::map<Shared, Shared> copies;
     for (const auto& [field, tensor] : captured.tensors) {
       if (copies.count(tensor) == 0) copies[tensor] = std::make_shared<Tensor>(*tensor);
@@ -205,9 +175,7 @@ class Machine {
       captured.results.insert(field);
       if (captured.tensors.count(field) == 0) captured.tensors[field] = tensor;
     }
-    if (op_step.contains("as")) {
-      keep(as, captured.tensors, captured.object.contains("index") ? &captured.object["index"] : nullptr);
-    }
+    keep(as, captured.tensors, captured.object.value("index", Json()));
     return captured;
   }
 
@@ -219,7 +187,8 @@ class Machine {
     std::vector<std::string> keys = also({"launch"});
     std::vector<std::pair<Shared, Shared>> moves;
     std::vector<Json> objects;
-    const Json* last_index = nullptr;
+    std::vector<std::pair<Index, Index>> indices;  // captured, given
+    Json last_index;
     for (const CapturedOp& op : ops) {
       for (const auto& [field, tensor] : op.tensors) {
         const std::string name = op.prefix + field;
@@ -230,24 +199,22 @@ class Machine {
         moves.emplace_back(tensor, fields.tensor(name, dtype));
       }
       objects.push_back(op.object);
-      if (!op.object.contains("index")) continue;
-      keys.push_back(op.prefix + "index");
-      if (!fields.has(op.prefix + "index")) continue;
-      objects.back()["index"] = resolved(step[op.prefix + "index"]);
-      parsed(objects.back()["index"]);
+      if (!op.index) continue;
+      const std::string name = op.prefix + "index";
+      keys.push_back(name);
+      if (!fields.has(name)) continue;
+      last_index = objects.back()["index"] = resolved(step[name]);
+      indices.emplace_back(*op.index, parsed(last_index));
     }
     only_keys(step, "launch", keys);
-    for (std::size_t n = 0; n < ops.size(); ++n) {
-      if (!ops[n].object.contains("index")) continue;
-      if (fields.has(ops[n].prefix + "index")) last_index = &objects[n]["index"];
-      require_index_like(parsed(ops[n].object["index"]), parsed(objects[n]["index"]));
+    for (const auto& [captured, given] : indices) {
+      if (!alike(captured, given)) reject("index", "another structure (A14), or rows at another distance");
     }
     for (const auto& [from, to] : moves) {
-      require_like(*from, *to, "tensors");
+      if (!alike(*from, *to)) reject("tensors", "another dtype, shape or stride than the captured one");
       const bool used = std::any_of(ops.begin(), ops.end(), [&](const CapturedOp& op) {
         return std::any_of(op.tensors.begin(), op.tensors.end(), [&](const auto& entry) {
-          const bool is_pool = entry.first == "pool" || entry.first == "k_pool" || entry.first == "v_pool";
-          return entry.second == from && !(is_pool && op.ignores_pools);
+          return entry.second == from && op.uses(entry.first);
         });
       });
       if (!used && from->count() > 0) reject("tensors", "a tensor that the step does not use");
@@ -263,8 +230,7 @@ class Machine {
     for (std::size_t n = 0; n < ops.size(); ++n) {
       Tensors tensors;
       for (const auto& [field, tensor] : ops[n].tensors) {
-        const bool is_input = ops[n].object.contains(field);
-        if (is_input) tensors[field] = moved(tensor);
+        if (ops[n].object.contains(field)) tensors[field] = moved(tensor);
       }
       Fields inner(objects[n], named_, tensors);
       Result result;
@@ -324,7 +290,7 @@ class Machine {
       copies[name] = std::make_shared<Tensor>(*fields.tensor(name, integers.count(name) != 0 ? "i64" : "f32"));
       copies[name]->padded.reset();
     }
-    keep(as, copies, index.is_null() ? nullptr : &index);
+    keep(as, copies, index);
     return {{"status", "ok"}};
   }
 

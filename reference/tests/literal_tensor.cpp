@@ -72,6 +72,12 @@ Int Tensor::count() const {
   return product;
 }
 
+Int Tensor::row_elements() const {
+  Int product = 1;
+  for (std::size_t axis = 1; axis < shape.size(); ++axis) product *= shape[axis];
+  return product;
+}
+
 bool known_dtype(const std::string& dtype) {
   return find_float(dtype) != nullptr || find_integer(dtype) != nullptr;
 }
@@ -236,9 +242,7 @@ void read_row_stride(const Json& object, const std::string& field, Tensor& tenso
   if (!object.contains("row_stride")) return;
   const Int stride = json_integer(object["row_stride"], field);
   if (tensor.rank() == 0) reject(field, "a row stride without a row");
-  Int row = 1;
-  for (std::size_t axis = 1; axis < tensor.shape.size(); ++axis) row *= tensor.shape[axis];
-  if (stride < row) reject(field, "a row stride smaller than the row");
+  if (stride < tensor.row_elements()) reject(field, "a row stride smaller than the row");
   tensor.padded = stride;
 }
 

@@ -3,24 +3,7 @@
 # Usage: command_test.sh QUIRE
 set -uo pipefail
 quire=$1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-wrong=0 checked=0
-
-# expect STATUS PATTERN COMMAND...: the exit status, and a line of its output (both streams) that matches. Exactly one line on an error.
-expect() {
-  local status=$1 pattern=$2
-  shift 2
-  local got
-  "$@" >"$work/out" 2>"$work/err" </dev/null
-  got=$?
-  checked=$((checked + 1))
-  if [ "$got" -ne "$status" ] || ! grep -aqE -- "$pattern" "$work/out" "$work/err" || { [ "$status" -eq 2 ] && [ "$(wc -l <"$work/err")" -ne 1 ]; }; then
-    wrong=$((wrong + 1))
-    echo "$*: exit status $got instead of $status, or no line \"$pattern\":"
-    head -n 5 "$work/out" "$work/err"
-  fi
-}
+source "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 good='{"op":"positions","index":{"whole":{"batch":1,"seq":3}}}'
 bad='{"op":"positions","index":{"whole":{"batch":0,"seq":3}}}'

@@ -6,22 +6,7 @@ build=$1 all=${2:-}
 quire=$build/bin/quire
 [ -f "$build/lib/quire/backends/quire_simt.so" ] || { echo "no simt plugin is built here (libboost-context-dev)"; exit 77; }
 data=${QUIRE_DATA:-../shared/data}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-checks=0 wrong=0
-
-# expect STATUS PATTERN COMMAND...: the exit status, and a line of its output (both streams) that matches. Standard output stays in $work/out.
-expect() {
-  local status=$1 pattern=$2
-  shift 2
-  "$@" >"$work/out" 2>"$work/err" </dev/null
-  local got=$?
-  checks=$((checks + 1))
-  [ "$got" -eq "$status" ] && grep -aqE -- "$pattern" "$work/out" "$work/err" && return
-  wrong=$((wrong + 1))
-  echo "$*: exit status $got instead of $status, or no line \"$pattern\":"
-  tail -n 12 "$work/out" "$work/err" | cut -c1-600
-}
+source "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 whole='^passed: [0-9]+ cases, [0-9]+ calls, 0 failed, 0 unsupported'
 
 expect 0 "$whole" env QUIRE_SIMT_WARP=32 "$quire" conformance --backend simt --level quick --quiet
@@ -32,7 +17,7 @@ done
 # Every call copied to a device and back (but those of far, whose pools are gigabytes).
 for device in 0 2; do
   expect 0 "$whole" env QUIRE_SIMT_DEVICES=3 "$quire" conformance --backend simt --device $device --count 100 --quiet \
-    --family index --family extend --family attend --family gdn_prefill --family gdn_decode --family slots --family paged --family verify --family steps --family golden
+    --family index extend attend gdn_prefill gdn_decode slots paged verify steps golden
 done
 expect 2 'device' env QUIRE_SIMT_DEVICES=3 "$quire" conformance --backend simt --device 3 --count 1 --quiet
 expect 2 'QUIRE_SIMT_WARP' env QUIRE_SIMT_WARP=16 "$quire" conformance --backend simt --count 1 --quiet
@@ -47,7 +32,7 @@ expect 1 'seen' "$quire" eval --backend simt "$work/changed.jsonl"
 if [ -f "$data/stories260K.bin" ]; then
   expect 0 '^Once upon a time' "$quire" story --backend simt --layout all
   layouts=$(grep -c '^Once upon a time' "$work/out")
-  checks=$((checks + 1))
+  checked=$((checked + 1))
   if [ "$layouts" -ne 9 ] || ! cmp -s <(for _ in $(seq 9); do cat "$data/story.txt"; done) "$work/out"; then
     wrong=$((wrong + 1))
     echo "the story on $layouts layouts of 9 is not the published text nine times"
@@ -62,5 +47,5 @@ if [ -f "$data/conversation_trace.jsonl" ]; then
 else
   echo "SKIPPED the trace: $data/conversation_trace.jsonl is not there"
 fi
-echo "$checks checks, $wrong wrong"
+echo "$checked checks, $wrong wrong"
 [ "$wrong" -eq 0 ]

@@ -5,9 +5,7 @@
 set -uo pipefail
 build=$(cd "$1" && pwd)
 source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../backends/template" && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-wrong=0 checked=0
+source "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
 
 cmake --install "$build" --prefix "$work/prefix" >/dev/null || { echo "no tree was installed"; exit 1; }
 quire=$work/prefix/bin/quire
@@ -17,19 +15,6 @@ mv "$work/mychip/template.c" "$work/mychip/mychip.c"
 mv "$work/mychip/template.h" "$work/mychip/mychip.h"
 sed -i 's/template/mychip/g; s/TEMPLATE/MYCHIP/g' "$work"/mychip/*
 export QUIRE_BACKEND_PATH=$work/plugins
-
-# expect STATUS PATTERN COMMAND...: the exit status, and a line of its output (both streams) that matches.
-expect() {
-  local status=$1 pattern=$2
-  shift 2
-  "$@" >"$work/out" 2>&1 </dev/null
-  local got=$?
-  checked=$((checked + 1))
-  [ "$got" -eq "$status" ] && grep -aqE -- "$pattern" "$work/out" && return 0
-  wrong=$((wrong + 1))
-  echo "$*: exit status $got instead of $status, or no line \"$pattern\":"
-  head -n 20 "$work/out"
-}
 
 # The one line of backends/README.md.
 build_plugin() {
@@ -54,7 +39,7 @@ expect 0 ', 0 failed' "$quire" conformance --backend mychip --op positions --qui
 expect 0 ', 0 failed, 0 unsupported' "$quire" conformance --backend mychip --family extend --quiet --count 1000
 # What it lacks is unsupported, no failure; but a whole run is incomplete with laws that nothing exercised.
 expect 3 ', 0 failed' "$quire" conformance --backend mychip --quiet --count 300
-grep -q 'mask is not written' "$work/out" || { wrong=$((wrong + 1)); echo "the run's report does not say what is not written"; }
+grep -q 'mask is not written' "$work/out" "$work/err" || { wrong=$((wrong + 1)); echo "the run's report does not say what is not written"; }
 
 # A window one position too narrow.
 cp "$work/mychip/index.c" "$work/index.c"
@@ -62,7 +47,7 @@ sed -i 's/t - index->window + 1/t - index->window + 2/' "$work/mychip/index.c"
 cmp -s "$work/index.c" "$work/mychip/index.c" && { wrong=$((wrong + 1)); echo "no mistake was planted"; }
 build_plugin
 expect 1 '^FAILED extend seen at lane .*\((A7|B1|C5|C6|C7)' "$quire" conformance --backend mychip --op extend --quiet --count 300
-line=$(sed -n 's/.*--case \(1:[a-z]*:[0-9]*\).*/\1/p' "$work/out" | head -n 1)
+line=$(sed -n 's/.*--case \(1:[a-z]*:[0-9]*\).*/\1/p' "$work/out" "$work/err" | head -n 1)
 expect 1 '^FAILED extend seen' "$quire" conformance --backend mychip --case "$line"
 cp "$work/index.c" "$work/mychip/index.c"
 build_plugin
